@@ -3,31 +3,35 @@
     python -m benchmarks.chains                    # 150 programs on the CPU and as many on Vulkan
     python -m benchmarks.chains --only 203 249     # these, and why they are not right; no page
 
-CUDA is another machine's, which needs neither JAX nor the compiler:
+GPUs are another machine's, which needs neither JAX nor the compiler:
 
     python -m benchmarks.chains --target=cuda                              # here: build/chains/cuda
     python -m benchmarks.operators.elsewhere build/chains/cuda rows.jsonl  # there
-    python -m benchmarks.chains --ran=rows.jsonl                           # here: all, and the page
+    python -m benchmarks.chains --ran=cuda=rows.jsonl                      # here: all, and the page
+
+With `--long` sizes are up to 3,001, as threads that go in step and workgroups share them; so
+programs have other arguments and operations than those of the same seeds without.
 """
 
 import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.chains.chain import ELEMENTS, drawn
+from benchmarks.chains.chain import ELEMENTS, Chain, drawn
 from benchmarks.chains.check import CALLS, FAR, Verdict, checked, kept, made
+from benchmarks.chains.steps import LONG, SIZES
 from benchmarks.standing import measured_at, sentence
 from benchmarks.vulkan_device import vulkan_device
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "chains.md"
-_MADE = ROOT / "build" / "chains" / "cuda"
+_MADE = ROOT / "build" / "chains"
 _DEVICES = {"cpu": "edgert://cpu", "vulkan": "edgert://vulkan"}
-_ELSEWHERE = "cuda"
-_MODULES = "cuda:sm_90"
+_ELSEWHERE = {"cuda": "cuda:sm_90", "hopper": "vulkan:nvidia-hopper"}
+"""Targets of another machine's devices, by the names of their folders."""
 _FIRST = 9000
 """Seeds below were looked at while edgec was worked on."""
 
@@ -37,8 +41,8 @@ def main() -> int:
     parser.add_argument(
         "--target",
         action="append",
-        choices=(*_DEVICES, _ELSEWHERE),
-        help="default: cpu, vulkan; cuda is only compiled",
+        choices=(*_DEVICES, *_ELSEWHERE),
+        help="default: cpu, vulkan; cuda and hopper (Vulkan) are only compiled",
     )
     parser.add_argument(
         "--element", action="append", choices=ELEMENTS, help="type of the values; default: all"
@@ -46,52 +50,64 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=_FIRST, help="the first seed")
     parser.add_argument("--count", type=int, default=150, help="programs a target")
     parser.add_argument("--only", type=int, nargs="+", help="seeds; writes no page")
-    parser.add_argument("--ran", type=Path, help="what became of modules on CUDA elsewhere")
+    parser.add_argument("--long", action="store_true", help="sizes of up to 3,001")
+    parser.add_argument(
+        "--ran",
+        action="append",
+        default=[],
+        metavar="TARGET=FILE",
+        help="what became of modules elsewhere",
+    )
     chosen = parser.parse_args()
     seeds = chosen.only or range(chosen.first, chosen.first + chosen.count)
     elements = chosen.element or list(ELEMENTS)
     targets = list(chosen.target or _DEVICES)
-    if _ELSEWHERE in targets:
-        _make(seeds, elements)
-        targets.remove(_ELSEWHERE)
+    sizes = LONG if chosen.long else SIZES
+    for target in [each for each in targets if each in _ELSEWHERE]:
+        _make(seeds, elements, target, sizes)
+        targets.remove(target)
     commit = measured_at()
     found: dict[str, list[Verdict]] = {}
     for target in targets:
         for element in elements:
-            found[f"{target}, {element}"] = _run(seeds, element, target, chosen.only)
+            chains = (drawn(seed, element, sizes) for seed in seeds)
+            found[f"{target}, {element}"] = _run(chains, element, target, chosen.only)
     device = ""
-    if chosen.ran:
-        verdicts, device = kept(_MADE, chosen.ran)
-        for element in ELEMENTS:
-            name = f"{_ELSEWHERE}, {element}"
+    for target, file in (each.split("=", 1) for each in chosen.ran):
+        verdicts, device = kept(_MADE / target, Path(file))
+        for element in elements:
+            name = f"{_ELSEWHERE[target]}, {element}"
             found[name] = [each for each in verdicts if each.element == element]
             print(f"{name}: {_right(found[name])} of {len(found[name])} right")
-    if found and not chosen.only:
+            for each in found[name] if chosen.only or chosen.long else ():
+                print(_line(each)) if each.outcome != "right" else None
+    if found and not chosen.only and not chosen.long:
         PAGE.write_text(_page(found, seeds, commit, device), encoding="utf-8")
     return 0
 
 
-def _run(seeds: Sequence[int], element: str, target: str, only: bool) -> list[Verdict]:
+def _run(chains: Iterable[Chain], element: str, target: str, only: bool) -> list[Verdict]:
     found = []
     with tempfile.TemporaryDirectory(prefix="edgec-chains-") as folder:
-        for seed in seeds:
-            found.append(checked(drawn(seed, element), target, _DEVICES[target], Path(folder)))
+        for chain in chains:
+            found.append(checked(chain, target, _DEVICES[target], Path(folder)))
             if found[-1].outcome != "right" or only:
                 print(f"{target}: {_line(found[-1])}", flush=True)
     print(f"{target}, {element}: {_right(found)} of {len(found)} right", flush=True)
     return found
 
 
-def _make(seeds: Sequence[int], elements: Sequence[str]) -> None:
-    shutil.rmtree(_MADE, ignore_errors=True)
-    _MADE.mkdir(parents=True)
+def _make(seeds: Sequence[int], elements: Sequence[str], target: str, sizes: Sequence[int]) -> None:
+    made_in, name = _MADE / target, _ELSEWHERE[target]
+    shutil.rmtree(made_in, ignore_errors=True)
+    made_in.mkdir(parents=True)
     for element in elements:
         for seed in seeds:
-            verdict = made(drawn(seed, element), _MODULES, _MADE)
+            verdict = made(drawn(seed, element, sizes), name, made_in)
             if verdict.outcome != "compiled":
-                print(f"{_MODULES}: {_line(verdict)}", flush=True)
-    there = len(list(_MADE.glob("*.vmfb")))
-    print(f"{_MODULES}: {there} of {len(seeds) * len(elements)} compiled")
+                print(f"{name}: {_line(verdict)}", flush=True)
+    there = len(list(made_in.glob("*.vmfb")))
+    print(f"{name}: {there} of {len(seeds) * len(elements)} compiled")
 
 
 def _page(

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.chains.steps import BEGINNINGS, STEPS, Drawing, Step
+from benchmarks.chains.steps import BEGINNINGS, SIZES, STEPS, Drawing, Step
 
 __all__ = ["ELEMENTS", "Chain", "drawn"]
 
@@ -65,9 +65,16 @@ class Chain:
         return sum(jnp.sum(jnp.sin(value)) for value in self._forward(arguments))
 
 
-def drawn(seed: int, element: str = "f32") -> Chain:
-    """The chain of a seed; the same one each time, and of the same operations in each type."""
-    draw = Drawing(random=np.random.default_rng(seed), dtype=ELEMENTS[element])
+def drawn(seed: int, element: str = "f32", sizes: Sequence[int] = SIZES) -> Chain:
+    """The chain of a seed; the same one each time, and of the same operations in each type.
+
+    Args:
+        seed: any number.
+        element: one of `ELEMENTS`.
+        sizes: those that arrays may have.
+    """
+    random = np.random.default_rng(seed)
+    draw = Drawing(random=random, dtype=ELEMENTS[element], choices=sizes)
     beginning = BEGINNINGS[int(draw.random.integers(len(BEGINNINGS)))]
     steps = [beginning(draw)]
     for _ in range(int(draw.random.integers(1, _MOST_STEPS + 1))):

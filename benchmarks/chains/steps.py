@@ -9,11 +9,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["BEGINNINGS", "STEPS", "Drawing", "Shape", "Step"]
+__all__ = ["BEGINNINGS", "LONG", "SIZES", "STEPS", "Drawing", "Shape", "Step"]
 
 Shape = tuple[int, ...]
 
-_SIZES = (1, 2, 3, 5, 7, 8, 10, 12, 17, 32, 33, 50, 64, 68, 72, 100, 128)
+SIZES = (1, 2, 3, 5, 7, 8, 10, 12, 17, 32, 33, 50, 64, 68, 72, 100, 128)
+LONG = (1, 2, 3, 7, 8, 31, 32, 33, 48, 64, 96, 100, 128, 160, 197, 224, 256, 333, 384, 500, 577)
+LONG += (640, 768, 1000, 1024, 1500, 2048, 3001)
+"""Sizes of what a device shares among threads that go in step, and among workgroups."""
+
+_LONGEST = 1 << 17
+"""Elements of an array of such sizes, or products to add up: as many as are carried elsewhere."""
+
 _MOST = 1 << 18
 """Elements of a value."""
 
@@ -40,16 +47,26 @@ class Drawing:
     Attributes:
         random: where from.
         dtype: of the arguments.
+        choices: sizes that arrays may have, in order.
         arguments: those so far.
     """
 
     random: np.random.Generator
     dtype: np.dtype
+    choices: Sequence[int] = SIZES
     arguments: list[np.ndarray] = field(default_factory=list)
 
     def size(self) -> int:
         """One of the sizes that arrays have."""
-        return int(self.random.choice(_SIZES))
+        return int(self.random.choice(self.choices))
+
+    def sizes(self, count: int) -> list[int]:
+        """Several of an array, or of what is multiplied; long ones shorter where all are long."""
+        found = [self.size() for _ in range(count)]
+        while max(self.choices) > max(SIZES) and math.prod(found) > _LONGEST:
+            at = found.index(max(found))
+            found[at] = self.choices[self.choices.index(found[at]) - 1]
+        return found
 
     def axis(self, shape: Shape) -> int:
         """One of an array's axes."""
@@ -62,13 +79,13 @@ class Drawing:
 
 
 def _product(draw: Drawing) -> Step:
-    rows, inner, columns = draw.size(), draw.size(), draw.size()
+    rows, inner, columns = draw.sizes(3)
     a, b = draw.argument(rows, inner), draw.argument(inner, columns)
     return Step(label="product", shape=(rows, columns), function=lambda _, x: x[a] @ x[b])
 
 
 def _turned_product(draw: Drawing) -> Step:
-    rows, inner, columns = draw.size(), draw.size(), draw.size()
+    rows, inner, columns = draw.sizes(3)
     a, b = draw.argument(inner, rows), draw.argument(columns, inner)
     return Step(
         label="product-turned",
@@ -78,13 +95,13 @@ def _turned_product(draw: Drawing) -> Step:
 
 
 def _batch_product(draw: Drawing) -> Step:
-    batch, rows, inner, columns = int(draw.random.integers(1, 4)), *(draw.size() for _ in range(3))
+    batch, rows, inner, columns = int(draw.random.integers(1, 4)), *draw.sizes(3)
     a, b = draw.argument(batch, rows, inner), draw.argument(batch, inner, columns)
     return Step(label="products", shape=(batch, rows, columns), function=lambda _, x: x[a] @ x[b])
 
 
 def _heads(draw: Drawing) -> Step:
-    batch, rows, inner = int(draw.random.integers(1, 4)), draw.size(), draw.size()
+    batch, rows, inner = int(draw.random.integers(1, 4)), *draw.sizes(2)
     a, b = draw.argument(batch, rows, 3, inner), draw.argument(batch, 4, inner)
     return Step(
         label="heads",
@@ -94,13 +111,13 @@ def _heads(draw: Drawing) -> Step:
 
 
 def _vector_product(draw: Drawing) -> Step:
-    rows, inner = draw.size(), draw.size()
+    rows, inner = draw.sizes(2)
     a, b = draw.argument(rows, inner), draw.argument(inner)
     return Step(label="vector", shape=(rows,), function=lambda _, x: x[a] @ x[b])
 
 
 def _convolution(draw: Drawing) -> Step:
-    high, wide = draw.size(), draw.size()
+    high, wide = draw.sizes(2)
     image, kernel = draw.argument(1, high, wide, 4), draw.argument(3, 3, 4, 8)
     return Step(
         label="convolution",
@@ -112,13 +129,13 @@ def _convolution(draw: Drawing) -> Step:
 
 
 def _sum_of(draw: Drawing) -> Step:
-    rows, inner, columns = draw.size(), draw.size(), draw.size()
+    rows, inner, columns = draw.sizes(3)
     a = draw.argument(rows, inner, columns)
     return Step(label="sum", shape=(rows, columns), function=lambda _, x: x[a].sum(1))
 
 
 def _given(draw: Drawing) -> Step:
-    shape = tuple(draw.size() for _ in range(int(draw.random.integers(1, 4))))
+    shape = tuple(draw.sizes(int(draw.random.integers(1, 4))))
     while math.prod(shape) > _MOST:
         shape = shape[1:]
     a = draw.argument(*shape)

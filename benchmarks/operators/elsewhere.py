@@ -15,16 +15,16 @@ from pathlib import Path
 from benchmarks.operators.worker import Worker
 from edgec import runtime
 
-_DEVICE, _BESIDE = "edgert://cuda", "cuda"
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="modules and their cases")
     parser.add_argument("rows", type=Path, help="what becomes of each, a line of JSON")
+    parser.add_argument("--driver", default="cuda", help="or vulkan: edgert's and IREE's")
     chosen = parser.parse_args()
-    device = runtime.Device.open(_DEVICE).name
-    worker = Worker("-m", "benchmarks.operators.answers", str(chosen.folder), _DEVICE, _BESIDE)
+    own = f"edgert://{chosen.driver}"
+    device = runtime.Device.open(own).name
+    worker = Worker("-m", "benchmarks.operators.answers", str(chosen.folder), own, chosen.driver)
     start = time.monotonic()
     with chosen.rows.open("w") as stream:
         for module in sorted(chosen.folder.glob("*.vmfb")):
