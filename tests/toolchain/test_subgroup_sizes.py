@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from edgec import runtime
 from edgec.runtime.errors import EdgecError
+from edgec.runtime.spirv import asks_of_subgroups
 from edgec.runtime.vmfb import parse
 from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.spirv_words import operations
@@ -23,6 +25,27 @@ TANH = """
 func.func public @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %0 = stablehlo.tanh %x : tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
+}
+"""
+NORM = """
+func.func public @main(%x: tensor<6x768xf32>) -> tensor<6x768xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.constant dense<768.0> : tensor<6xf32>
+  %e = stablehlo.constant dense<1.0e-5> : tensor<6xf32>
+  %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<6x768xf32>, tensor<f32>) -> tensor<6xf32>
+  %mean = stablehlo.divide %sum, %n : tensor<6xf32>
+  %means = stablehlo.broadcast_in_dim %mean, dims = [0] : (tensor<6xf32>) -> tensor<6x768xf32>
+  %m = stablehlo.subtract %x, %means : tensor<6x768xf32>
+  %s = stablehlo.multiply %m, %m : tensor<6x768xf32>
+  %squares = stablehlo.reduce(%s init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<6x768xf32>, tensor<f32>) -> tensor<6xf32>
+  %v = stablehlo.divide %squares, %n : tensor<6xf32>
+  %w = stablehlo.add %v, %e : tensor<6xf32>
+  %r = stablehlo.rsqrt %w : tensor<6xf32>
+  %f = stablehlo.broadcast_in_dim %r, dims = [0] : (tensor<6xf32>) -> tensor<6x768xf32>
+  %y = stablehlo.multiply %m, %f : tensor<6x768xf32>
+  return %y : tensor<6x768xf32>
 }
 """
 PIPELINES, SUBGROUP = 0, 3
@@ -82,3 +105,14 @@ def test_a_device_with_other_subgroups_refuses_the_module(device: str, tmp_path:
     module = compiled(SUM, "vulkan:nvidia-ada", tmp_path)
     with pytest.raises(EdgecError, match="subgroup"), runtime.load(module, device=device):
         pass
+
+
+@pytest.mark.vulkan
+def test_a_kernel_of_edgecs_own_is_right_where_subgroups_are_others(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(6, 768)).astype(np.float32)
+    middle = x - x.mean(-1, keepdims=True)
+    wanted = middle / np.sqrt((middle**2).mean(-1, keepdims=True) + 1e-5)
+    module = compiled(NORM, "vulkan:nvidia-ada", tmp_path)
+    assert asks_of_subgroups(module)
+    with runtime.load(module, device="edgert://vulkan") as loaded:
+        np.testing.assert_allclose(loaded.main(x), wanted, atol=1e-5)

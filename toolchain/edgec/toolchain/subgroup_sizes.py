@@ -17,6 +17,9 @@ __all__ = ["saying"]
 _PIPELINES = 0
 _MODULE, _SUBGROUP, _DEBUG = 0, 3, 4
 """Fields of a pipeline: which SPIR-V it runs, its subgroups' lanes, where its source is."""
+_NAME = 1
+_OWN = "edgec_"
+"""How the names of kernels begin that edgec, or its user, wrote."""
 _SLOTS = 4
 """Bytes of a table's list of fields before those."""
 
@@ -25,7 +28,8 @@ def saying(data: bytes, lanes: int) -> bytes:
     """An executable of the same length whose pipelines with subgroups ask for so many lanes.
 
     The number takes the place of where the kernel's source is, which nothing reads at run time;
-    pipelines that share the list of their fields with such a one ask for the same.
+    pipelines that share the list of their fields with such a one ask for the same. Kernels that
+    are not the compiler's mean what they say: edgec's add up otherwise where subgroups are others.
 
     Args:
         data: what the compiler writes for Vulkan.
@@ -54,7 +58,8 @@ def saying(data: bytes, lanes: int) -> bytes:
 
 def _asks(pipeline: Table, asking: list[bool]) -> bool:
     module = pipeline.u32(_MODULE)
-    return module < len(asking) and asking[module]
+    is_own = pipeline.text(_NAME).startswith(_OWN)
+    return not is_own and module < len(asking) and asking[module]
 
 
 def _place(data: bytes, pipeline: Table) -> int:

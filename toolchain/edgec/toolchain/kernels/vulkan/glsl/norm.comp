@@ -8,9 +8,10 @@
 //
 // and what a row is multiplied with (a_) and shifted by (b_) in the same way, by steps of its own;
 // the elements of a room are a_each and b_each apart there. A thread keeps KEEP rooms in registers;
-// with KEEP = 0 it reads them three times. With SUBGROUPS the LANES threads of a row are a subgroup,
-// and what a row is multiplied with and shifted by is asked for together with the row. By the bits of `what`: 1 has a scale, 2 has a shift, 4
-// stores f32, 8 takes 0 for the mean. Workgroups: (rows by THREADS / LANES, 1, 1).
+// with KEEP = 0 it reads them three times. With SUBGROUPS the LANES threads of a row are a subgroup
+// on the device that it is made for, and what a row is multiplied with and shifted by is asked for
+// together with the row. By the bits of `what`: 1 has a scale, 2 has a shift, 4 stores f32, 8 takes
+// 0 for the mean. Workgroups: (rows by THREADS / LANES, 1, 1).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -65,13 +66,13 @@ const int NEXT = 1;
 #define ROW(thread) ((thread) / LANES)
 #endif
 
-#ifdef SUBGROUPS
-TOTAL joined(TOTAL part, int thread) { return subgroupAdd(part); }
-#else
 shared TOTAL parts[THREADS];
 
 // The sum over the lanes of a row.
 TOTAL joined(TOTAL part, int thread) {
+#ifdef SUBGROUPS
+  if (gl_SubgroupSize == LANES) return subgroupAdd(part);
+#endif
   parts[thread] = part;
   barrier();
   [[unroll]] for (int half_ = LANES / 2; half_ > 0; half_ /= 2) {
@@ -82,7 +83,6 @@ TOTAL joined(TOTAL part, int thread) {
   barrier();
   return total;
 }
-#endif
 
 #define AT(room) ((room) / run * room_far + (room) % run * room_near)
 #define READ(room) WIDENED(x[start + AT(room)])
