@@ -707,6 +707,20 @@ FAULTS = (
         holds=rb"\x2b\x00\x04\x00[\s\S]{8}\xff\xff\xff\xff",  # OpConstant of -1
     ),
     Fault(
+        name="negated-sums",
+        text=_function(
+            "%x: tensor<6400xf32>",
+            "tensor<f32>",
+            """  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %y = stablehlo.negate %x : tensor<6400xf32>
+  %0 = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0]
+    : (tensor<6400xf32>, tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>""",
+        ),
+        target="vulkan:nvidia-hopper",
+        says="Failed to get an identity value",
+    ),
+    Fault(
         name="wide-reductions",
         text=_reduced("add", "4096xi64", "0", "%y = stablehlo.convert %x", "4096xi1"),
         target="cuda:sm_90",

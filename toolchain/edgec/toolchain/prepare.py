@@ -94,8 +94,8 @@ def _dialect_note(info: ProgramInfo, module: Any) -> Iterator[str]:
         first = next((name for name in names if name.startswith(prefix)), "")
         why = f"its first operation there is {first}" if first else "it has none of StableHLO's"
     yield (
-        f"the program is in the {info.dialect.value} dialect, in which edgec mends nothing that the "
-        f"compiler is known to get wrong, and no kernel of edgec's own is placed: {why}"
+        f"the program is in the {info.dialect.value} dialect, in which edgec mends nothing that "
+        f"the compiler is known to get wrong, and no kernel of edgec's own is placed: {why}"
     )
 
 

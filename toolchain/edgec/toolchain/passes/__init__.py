@@ -30,6 +30,7 @@ from edgec.toolchain.passes.legalise.half_floats import HalfFloats
 from edgec.toolchain.passes.legalise.loop_order import LoopOrder
 from edgec.toolchain.passes.legalise.nan_extrema import NanExtrema
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
+from edgec.toolchain.passes.legalise.negated_sums import NegatedSums
 from edgec.toolchain.passes.legalise.neutral_numbers import NeutralNumbers
 from edgec.toolchain.passes.legalise.own_updates import OwnUpdates
 from edgec.toolchain.passes.legalise.pair_integers import PairIntegers
@@ -236,6 +237,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     PlainDepthwise,
     PointwiseProducts,
     NanExtrema,
+    NegatedSums,
     NeutralNumbers,
     SplitReductions,
     WideReductions,
