@@ -40,6 +40,7 @@ from tests.toolchain.passes.test_sort_networks import SORT as SORTED
 from tests.toolchain.passes.test_split_scatters import MANY as SCATTERED
 from tests.toolchain.passes.test_spread_windows import LARGEST
 from tests.toolchain.passes.test_strided_slices import COLUMN, FILTER, reversed_slice
+from tests.toolchain.passes.test_whole_scatters import PADDED as SCATTERED_AND_PADDED
 from tests.toolchain.passes.test_wide_sums import MEAN
 from tests.toolchain.passes.test_widened_rows import CENTRED
 
@@ -705,6 +706,12 @@ FAULTS = (
         text=_reduced("minimum", "96xi32", "2147483647"),
         target="vulkan:nvidia-hopper",
         holds=rb"\x2b\x00\x04\x00[\s\S]{8}\xff\xff\xff\xff",  # OpConstant of -1
+    ),
+    Fault(
+        name="whole-scatters",
+        text=SCATTERED_AND_PADDED,
+        target="vulkan",
+        says="Please report issues",
     ),
     Fault(
         name="negated-sums",

@@ -62,6 +62,7 @@ from edgec.toolchain.passes.legalise.stable_sorts import StableSorts
 from edgec.toolchain.passes.legalise.strided_slices import StridedSlices
 from edgec.toolchain.passes.legalise.summed_products import SummedProducts
 from edgec.toolchain.passes.legalise.trim_unread import TrimUnread
+from edgec.toolchain.passes.legalise.whole_scatters import WholeScatters
 from edgec.toolchain.passes.legalise.wide_reductions import WideReductions
 from edgec.toolchain.passes.legalise.wide_sums import WideSums
 from edgec.toolchain.passes.legalise.widened_rows import WidenedRows
@@ -175,6 +176,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     PlainProducts,
     WriteWindows,
     FlattenScatters,
+    WholeScatters,
     SeparateUpdates,
     OrderKernels,
     SortNetworks,
