@@ -29,10 +29,32 @@ const int PIECES = INNER / (ROOMS * 4);
 const int GROUPS = INNER / GROUP;
 
 #include "finished.glsl"
-#include "block_codes.glsl"
 #include "block_numbers.glsl"
 #define SET(name) name##0
 #include "block_set.glsl"
+
+// Four codes of a word: of four bits its first or second half.
+vec4 four(uint word, int second) {
+#if BITS == 8
+  return vec4((ivec4(word) << ivec4(24, 16, 8, 0)) >> 24);
+#elif SPAN == 2
+  return vec4((uvec4(word) >> (uvec4(0, 4, 8, 12) + uint(second) * 16u)) & 15u);
+#else
+  return vec4((uvec4(word) >> (uvec4(0, 8, 16, 24) + uint(second) * 4u)) & 15u);
+#endif
+}
+
+// Which four of a piece's rooms they are multiplied with.
+int room(int word, int second) {
+#if BITS == 8
+  return word;
+#elif SPAN == 2
+  return word * 2 + second;
+#else
+  const int HALF_SPAN = SPAN / 2;
+  return word * 4 / HALF_SPAN * (SPAN / 4) + word * 4 % HALF_SPAN / 4 + second * (HALF_SPAN / 4);
+#endif
+}
 
 void main() {
   int thread = int(gl_LocalInvocationIndex);
@@ -71,7 +93,7 @@ void main() {
       [[unroll]] for (int second = 0; second < 8 / BITS; second++) {
         vec4 weights[TN];
         [[unroll]] for (int j = 0; j < TN; j++) {
-          weights[j] = four(words[j][w], second) * (by[j] * places(second)) + plus[j];
+          weights[j] = four(words[j][w], second) * by[j] + plus[j];
         }
         [[unroll]] for (int i = 0; i < TM; i++) {
           vec4 row = x[from[i] + piece * ROOMS + room(w, second)];
