@@ -30,7 +30,13 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "chains.md"
 _MADE = ROOT / "build" / "chains"
 _DEVICES = {"cpu": "edgert://cpu", "vulkan": "edgert://vulkan"}
-_ELSEWHERE = {"cuda": "cuda:sm_90", "hopper": "vulkan:nvidia-hopper"}
+_ELSEWHERE = {
+    "cuda": "cuda:sm_90",
+    "hopper": "vulkan:nvidia-hopper",
+    "amd": "vulkan:amd-rdna3",
+    "adreno": "vulkan:adreno",
+    "mali": "vulkan:mali-g710",
+}
 """Targets of another machine's devices, by the names of their folders."""
 _FIRST = 9000
 """Seeds below were looked at while edgec was worked on."""
@@ -42,7 +48,7 @@ def main() -> int:
         "--target",
         action="append",
         choices=(*_DEVICES, *_ELSEWHERE),
-        help="default: cpu, vulkan; cuda and hopper (Vulkan) are only compiled",
+        help="default: cpu, vulkan; those of named GPUs are only compiled",
     )
     parser.add_argument(
         "--element", action="append", choices=ELEMENTS, help="type of the values; default: all"
