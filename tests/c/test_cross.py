@@ -67,6 +67,8 @@ MACHINES = (
         emulator=("node", "--no-warnings", str(Path(__file__).with_name("wasi.mjs"))),
         target="wasm",
         flags=(
+            # As packages for the web have it: else zig would build another C library.
+            *("-Oz", "-Xclang", "-Oz", "-flto"),
             *("-Wl,--export-table", "-Wl,--growable-table", "-Wl,--export=__stack_pointer"),
             *(f"-Wl,--export={name}" for name in LIBRARY),
         ),
@@ -91,6 +93,8 @@ def _build(machine: Machine) -> Path:
             *(sys.executable, "-m", "ziglang", "cc", "-target", machine.triple, "-std=c11", "-O2"),
             *("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-D_POSIX_C_SOURCE=200809L"),
             *(f"-I{SOURCE / 'include'}", *sources, "-lm", *machine.flags, "-s", "-o", output),
+            # In a folder above its own files zig would build another C library, too.
+            cwd=output.parent,
         )
     return output
 

@@ -39,10 +39,12 @@ def evaluate(tmp_path_factory: pytest.TempPathFactory) -> Evaluate:
         pytest.skip("no node: run scripts/setup")
     program = tmp_path_factory.mktemp("math") / "math.wasm"
     run(
-        *(sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi", "-std=c11", "-O2"),
+        *(sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi", "-std=c11", "-Oz"),
         *("-Wall", "-Wextra", "-Wpedantic", "-Werror", SOURCE / "src" / "approximations.c"),
-        # Stripped, as all else here is: with it zig would build another C library for the target.
+        # As packages for the web have it: else zig would build another C library for the target.
+        *("-Xclang", "-Oz", "-flto"),
         *(HERE / "wasm_math.c", "-lm", "-s", "-o", program),
+        cwd=program.parent,
     )
     script = program.with_name("run.mjs")
     script.write_text(

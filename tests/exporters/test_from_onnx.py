@@ -1,6 +1,7 @@
 """ONNX models, made here and shipped in packages: compiled and compared with onnxruntime."""
 
 import importlib.util
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from edgec import toolchain
 from edgec.exporters import export, export_source
+from edgec.exporters.from_onnx import lower
 from edgec.exporters.from_onnx.prepare import OPSET, prepare
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp, UsageError
 from edgec.runtime.signature import Dim
@@ -312,6 +314,23 @@ def test_an_operation_without_a_lowering_is_named() -> None:
     with pytest.raises(UnsupportedOp, match="RandomUniformLike") as caught:
         export(model, (normal(2, 3),))
     assert caught.value.where == "node noise"
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="children are forked on Linux alone")
+def test_the_importer_is_a_fork_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lower.subprocess, "run", None)  # who calls it fails
+    export(
+        model_of([helper.make_node("Relu", ["x"], ["y"])], [("x", [2])], [("y", [2])]), normal(2)
+    )
+
+
+def test_the_importer_has_a_process_of_its_own_without_a_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lower.fork_server, "run", lambda *_, **__: None)
+    export(
+        model_of([helper.make_node("Relu", ["x"], ["y"])], [("x", [2])], [("y", [2])]), normal(2)
+    )
 
 
 def test_an_operation_that_kills_the_importer_is_an_error() -> None:

@@ -101,6 +101,7 @@ MAY_IMPORT = {
     "edgec.exporters": (
         "edgec.exporters",
         # Where an importer that may die runs.
+        "edgec.toolchain.fork_server",
         "edgec.toolchain.forking",
         # Kernels in the functions that are exported.
         "edgec.kernels",

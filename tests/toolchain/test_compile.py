@@ -27,6 +27,7 @@ from edgec.toolchain import (
     process,
 )
 from edgec.toolchain.check import Outcome
+from edgec.toolchain.compiling import making, steps
 from edgec.toolchain.program import (
     Function,
     Input,
@@ -70,14 +71,15 @@ def test_without_an_output_the_module_lives_as_long_as_the_process(matmul: Path)
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The compiler's command lines, as they are run."""
+    """The compiler's command lines, as they are run for users."""
     run: list[list[str]] = []
 
     def noted(line: list[str], **given: object) -> process.Finished:
         run.append(line)
         return process.run_compiler(line, **given)
 
-    monkeypatch.setattr("edgec.toolchain.compiling.steps.run_compiler", noted)
+    monkeypatch.setattr(making, "compile_files", steps.compile_files)
+    monkeypatch.setattr(steps, "run_compiler", noted)
     return run
 
 

@@ -68,6 +68,12 @@ def test_jobs_are_answered_by_children_of_one_server(folder: Path):
     assert not _children(first)
 
 
+def test_a_job_may_be_another_modules(folder: Path):
+    request, reply = folder / "absent", folder / "stderr.txt"
+    assert fork_server.run(request, reply, stderr=reply, timeout=60, module="tabnanny") == 1
+    assert "takes 0 positional arguments but 2 were given" in reply.read_text()
+
+
 def test_a_child_that_raises_leaves_its_traceback(folder: Path):
     assert _run(folder, "absent.json") == 1
     assert "FileNotFoundError" in (folder / "stderr.txt").read_text()

@@ -74,7 +74,8 @@ def test_those_functions_answer_as_this_machines_library(tmp_path: Path) -> None
         # Stripped, as edgert for that machine is: else zig would build another C library.
         command += ["-static", "-s"] if objects else []
         source = Path(__file__).with_name("armv7_functions.c")
-        subprocess.run([*command, source, *objects, "-lm", "-o", program], check=True)
+        command += [source, *objects, "-lm", "-o", program]
+        subprocess.run(command, check=True, cwd=tmp_path)  # as edgert is built
         done = subprocess.run([*emulator, program], capture_output=True, text=True, check=True)
         said.append(done.stdout.splitlines())
     assert len(said[0]) > 1000

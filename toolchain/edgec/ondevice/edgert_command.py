@@ -84,11 +84,17 @@ def _build(source: Path, machine: Machine, made: Path) -> None:
     files = [*sorted(source.glob("src/**/*.c")), *sorted(source.glob("cli/*.c"))]
     command = [
         *(sys.executable, "-m", "ziglang", "cc", "-target", machine.triple, *_FLAGS),
-        *(f"-I{source / 'include'}", *map(str, files), "-lm", "-o", str(made)),
+        *(f"-I{source / 'include'}", *map(str, files), "-lm", "-o", str(made.absolute())),
     ]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_SECONDS, check=False
+            command,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+            # In a folder above its own files zig would build another C library, in a minute.
+            cwd=made.parent,
         )
     except subprocess.TimeoutExpired as error:
         raise CompileError(

@@ -196,9 +196,16 @@ def edgert_wasm(build: str = "edgert.wasm") -> Path:
         made = Path(scratch) / "edgert.wasm"
         command = [
             *(sys.executable, "-m", "ziglang", "cc", *flags, f"-I{source / 'include'}"),
-            *(*map(str, sources), "-lm", "-o", str(made)),
+            *(*map(str, sources), "-lm", "-o", str(made.absolute())),
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            # In a folder above its own files zig would build another C library.
+            cwd=scratch,
+        )
         if done.returncode or not made.exists():
             raise CompileError(
                 f"edgert cannot be compiled for WebAssembly: {done.stderr.strip()[-2000:]}",

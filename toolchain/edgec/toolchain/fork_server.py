@@ -27,8 +27,15 @@ _PYTHON = sys.executable
 _AT_START = ("PYTHON", "LD_", "OPENBLAS_", "OMP_", "MKL_")
 
 
-def run(request: Path, reply: Path, *, stderr: Path, timeout: float) -> int | None:
-    """Run `edgec.toolchain.isolated REQUEST REPLY` in a forked child.
+def run(
+    request: Path,
+    reply: Path,
+    *,
+    stderr: Path,
+    timeout: float,
+    module: str = "edgec.toolchain.isolated",
+) -> int | None:
+    """Run `main(request, reply)` of a module in a forked child.
 
     Returns:
         Its exit code, negative for a signal; None where there is no server (another system, or
@@ -43,7 +50,7 @@ def run(request: Path, reply: Path, *, stderr: Path, timeout: float) -> int | No
         return None
     try:
         server = _current()
-        return None if server is None else server.job(request, reply, stderr, timeout)
+        return None if server is None else server.job(module, request, reply, stderr, timeout)
     finally:
         _lock.release()
 
@@ -124,9 +131,12 @@ class _Server:
             and self._process.poll() is None
         )
 
-    def job(self, request: Path, reply: Path, stderr: Path, timeout: float) -> int | None:
+    def job(
+        self, module: str, request: Path, reply: Path, stderr: Path, timeout: float
+    ) -> int | None:
         """As `run`; whatever goes wrong here ends the server, and with it the job."""
         value = {
+            "module": module,
             "arguments": [str(request), str(reply)],
             "stderr": str(stderr),
             "folder": str(Path.cwd()),
@@ -143,7 +153,7 @@ class _Server:
             if not finished:
                 self.close()
         if code is None:
-            raise subprocess.TimeoutExpired("edgec.toolchain.isolated", timeout)
+            raise subprocess.TimeoutExpired(module, timeout)
         return int(code) if code else None
 
     def close(self) -> None:

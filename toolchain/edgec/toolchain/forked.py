@@ -15,12 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from edgec.toolchain import isolated
-
 __all__ = ["main"]
 
 _NEEDED = (
     *("iree.compiler.ir", "edgec.runtime.loaded", "edgec.toolchain.check"),
+    "edgec.toolchain.isolated",
     "edgec.toolchain.prepare",
 )
 """What children import."""
@@ -55,7 +54,7 @@ def _work(job: Mapping[str, Any]) -> int:
         os.environ.update(job["environment"])
         _become(0, os.devnull, os.O_RDONLY)
         _become(2, job["stderr"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        isolated.main(*map(Path, job["arguments"]))
+        importlib.import_module(job["module"]).main(*map(Path, job["arguments"]))
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
     except BaseException:  # noqa: BLE001 - as the interpreter ends

@@ -4,6 +4,8 @@ IREE's importer writes ONNX' operations as such in the torch dialect; passes tur
 operations, and torch-mlir's, where it is installed, those into StableHLO. What has no StableHLO
 form there stays in the torch dialect, which the compiler reads too.
 The passes die of some operations that they do not know, so they run in a child process.
+
+python -m edgec.exporters.from_onnx.lower DIALECT.onnx CODE
 """
 
 import importlib
@@ -21,10 +23,13 @@ from typing import Any
 
 from edgec.exporters.from_onnx.by_data import sized_by_data
 from edgec.runtime.errors import UnsupportedOp
-from edgec.toolchain import forking
+from edgec.toolchain import fork_server, forking
 from edgec.toolchain.program import Dialect
 
-__all__ = ["RefusedOperations", "has_stablehlo", "lower"]
+__all__ = ["RefusedOperations", "has_stablehlo", "lower", "main"]
+
+_TIMEOUT = 3600.0
+"""Seconds after which no answer of the server's is waited for."""
 
 
 class RefusedOperations(Exception):
@@ -72,7 +77,7 @@ def lower(model: Any, dialect: Dialect, *, name: str) -> bytes:
         RefusedOperations: an operation has no lowering; its error names it and its node.
     """
     with tempfile.TemporaryDirectory(prefix="edgec-onnx-") as folder:
-        source = Path(folder, "model.onnx")
+        source = Path(folder, f"{dialect.value}.onnx")
         source.write_bytes(model.SerializeToString())
         lowered = _in_child(source, dialect)
     if isinstance(lowered, bytes):
@@ -81,24 +86,18 @@ def lower(model: Any, dialect: Dialect, *, name: str) -> bytes:
 
 
 def _in_child(source: Path, dialect: Dialect) -> bytes | list[tuple[str, str]]:
-    """What `_lowered` gives, in a process of its own, or where all work forks, first in a fork.
+    """What `_lowered` gives, in a fork of the server's or of this process, else in one of its own.
 
-    Whose process it is not cannot be forked: what a framework's threads hold there stays held (with
-    JAX in it, or MLIR at work, a fork waited for ever).
+    This process is forked where all work forks, and no other: what a framework's threads hold
+    there stays held (with JAX in it, or MLIR at work, a fork waited for ever).
     """
-    code, refusal = source.with_suffix(".mlirbc"), source.with_suffix(".json")
-    said = source.with_suffix(".txt")
-    status = None
-    if forking.answers_forked() is not None:
-        status = forking.run(
-            partial(_child, source, dialect, code, refusal),
-            stderr=said,
-            begin=partial(_bindings, _ROADS[dialect][0]),
-        )
-    if status != 0:
+    code, said = source.with_suffix(".mlirbc"), source.with_suffix(".txt")
+    if _forked(source, code, said, dialect) == 0:
+        status = 0
+    else:
         with said.open("wb") as file:
             status = subprocess.run(
-                [sys.executable, "-m", __name__, source, dialect.value, code, refusal],
+                [sys.executable, "-m", __name__, source, code],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=file,
@@ -107,10 +106,21 @@ def _in_child(source: Path, dialect: Dialect) -> bytes | list[tuple[str, str]]:
     if status == 0 and code.exists():
         return code.read_bytes()
     if status == 0:
-        return [(place, text) for place, text in json.loads(refusal.read_text())]
+        return [(place, text) for place, text in json.loads(_refused(code).read_text())]
     last = said.read_text(errors="replace").strip().splitlines()[-1:] or [""]
     how = f"died of signal {-status}" if status < 0 else last[0]
     return [("", f"the importer {how}, of an operation that it does not know")]
+
+
+def _forked(source: Path, code: Path, said: Path, dialect: Dialect) -> int | None:
+    """The exit code of a fork that answers; None where there is none."""
+    if forking.answers_forked() is not None:
+        begin = partial(_bindings, _ROADS[dialect][0])
+        return forking.run(partial(main, source, code), stderr=said, begin=begin)
+    try:
+        return fork_server.run(source, code, stderr=said, timeout=_TIMEOUT, module=__name__)
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def _bindings(package: str) -> tuple[Any, Any, Any]:
@@ -275,16 +285,26 @@ def _error(messages: Sequence[tuple[str, str]], model: Any, name: str) -> Unsupp
     )
 
 
-def _child(source: Path, dialect: Dialect, code: Path, refusal: Path) -> None:
+def main(source: Path, code: Path) -> None:
+    """The child: lower a model into a file of code, or say in another why it is refused.
+
+    Args:
+        source: the model, in a file named after the dialect.
+        code: where bytecode goes, or beside it as JSON what `_lowered` says.
+    """
     import onnx
 
-    package, pipelines = _ROADS[dialect]
+    package, pipelines = _ROADS[Dialect(source.stem)]
     lowered = _lowered(package, onnx.load(source), pipelines)
     if isinstance(lowered, bytes):
         code.write_bytes(lowered)
     else:
-        refusal.write_text(json.dumps(lowered))
+        _refused(code).write_text(json.dumps(lowered))
+
+
+def _refused(code: Path) -> Path:
+    return code.with_suffix(".json")
 
 
 if __name__ == "__main__":
-    _child(Path(sys.argv[1]), Dialect(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
