@@ -1,8 +1,8 @@
-"""Products of many rows by blocks to PTX (`compile FOLDER`), and on a GPU to times (`run`).
+"""Products by blocks to PTX (`compile FOLDER`), and on a GPU to times (`run`).
 
 Sizes are those of SmolLM2-135M (Q4_1) and Llama-3.2-1B (Q4_0), for chunks of 64 and 256 tokens;
-beside each the kernel for f32, whose weights take eight times the memory. Times are taken as by
-`tiles.py`.
+beside each the kernel for f32, whose weights take eight times the memory. For a token alone those
+of Llama-3.2-3B are among them. Times are taken as by `tiles.py`.
 """
 
 import json
@@ -24,6 +24,18 @@ FORMS = [
     # rows, columns, warps, stages
     *((32, 32, 4, 3), (64, 32, 4, 3), (64, 32, 4, 4), (64, 64, 4, 3), (64, 64, 4, 4)),
     *((64, 128, 4, 2), (64, 128, 4, 3), (64, 128, 4, 4), (64, 256, 8, 3), (128, 128, 8, 3)),
+]
+ROWS = [
+    # outputs and weights of each, and whether blocks have a least value
+    *((960, 576, True), (576, 576, True), (3072, 576, True), (576, 1536, True)),
+    *((3072, 2048, False), (2048, 2048, False), (16384, 2048, False), (2048, 8192, False)),
+    *((5120, 3072, False), (3072, 3072, False), (3072, 8192, False), (128256, 2048, False)),
+]
+"""Products of a token alone."""
+ROW_FORMS = [
+    # outputs of a program, words that it reads of each at once, warps
+    *((8, 32, 1), (2, 32, 1), (8, 64, 1), (4, 64, 1), (4, 64, 2), (2, 128, 4), (4, 128, 2)),
+    *((4, 128, 4), (8, 128, 4), (2, 256, 4), (4, 256, 4), (2, 256, 8), (4, 256, 8), (8, 256, 8)),
 ]
 PARTS = (1, 2, 4, 8)
 GROUP = 32
@@ -112,11 +124,12 @@ def compile_all(folder: Path) -> None:
                 "form": form,
                 "parts": parts,
                 **launched(launch, variant, binary),
-                "weights": "b" if form == FLOAT else "codes",
+                "weights": "b" if form == FLOAT else "codes0" if m == 1 else "codes",
                 "copied": weights,
                 "sizes": {
                     **{"a": m * k * 4, "x": m * k * 4, "c": m * n * 4, "work": work},
-                    **{"scale": n * k // 16, "least": n * k // 16},
+                    **dict.fromkeys(("scale", "least", "scale0", "least0"), n * k // 16),
+                    "c0": n * 4,
                     "counters": max(launch.counters, 1) * 4,
                 },
             }
@@ -147,6 +160,13 @@ def compile_all(folder: Path) -> None:
                 add(text, (m, n, k), f"{rows}x{columns}w{warps}s{stages}", parts)
         print(f"{m} x {n} x {k}: {len(found)} kernels", flush=True)
         (folder / "tiles.json").write_text(json.dumps(found))
+    chosen = block_products._tile
+    for n, k, least in ROWS:
+        for tile in (None, *ROW_FORMS):
+            block_products._tile = chosen if tile is None else lambda *_, tile=tile: tile
+            form = "chosen" if tile is None else "{}x{}w{}".format(*tile)
+            add(program(1, n, k, least), (1, n, k), form, 0)
+    (folder / "tiles.json").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Products by blocks in many tiles to a module (`compile`), and on a GPU to times (`run`).
 
 Sizes are those of SmolLM2-135M (Q4_1) and Llama-3.2-1B (Q4_0), for chunks of 64 and 256 tokens;
-beside each the kernel for f32, whose weights take eight times the memory. Times are taken as by
-`tiles.py`.
+beside each the kernel for f32, whose weights take eight times the memory. For a token alone those
+of Llama-3.2-3B are among them. Times are taken as by `tiles.py`.
 """
 
 import argparse
@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cuda.block_tiles import FLOAT, GROUP, SIZES, program
+from benchmarks.cuda.block_tiles import FLOAT, GROUP, ROWS, SIZES, program
 from benchmarks.vulkan.tiles import FLUSHED, WARM, flushed, timed, write
 
 TILES = [
     # rows and outputs of a thread, threads that read the same rows
     *((8, 4, 16), (4, 4, 16), (8, 2, 16), (4, 2, 16), (2, 2, 16), (4, 1, 32)),
 ]
+ROW_FORMS = [(lanes, each) for each in (1, 2, 4) for lanes in (64, 32, 16, 8)]
+"""Threads that do an output of a token's together, and outputs that they do side by side."""
 PARTS = (1, 2, 4, 8, 16)
 MOST_THREADS, FEWEST_THREADS = 1 << 19, 1 << 12
 
@@ -33,7 +35,7 @@ def compile_all(folder: Path) -> None:
     from edgec.toolchain.kernels.vulkan import block_products
     from edgec.toolchain.kernels.vulkan.block_choice import choose
     from edgec.toolchain.kernels.vulkan.block_products import place_block_products
-    from edgec.toolchain.kernels.vulkan.forms import BlockTileForm
+    from edgec.toolchain.kernels.vulkan.forms import BlockForm, BlockTileForm
     from edgec.toolchain.kernels.vulkan.library import Library
     from edgec.toolchain.kernels.vulkan.products import rewrite_product
     from edgec.toolchain.match.product import operations_named
@@ -67,7 +69,19 @@ def compile_all(folder: Path) -> None:
                     continue
                 chosen.append((form, parts))
                 add((m, n, k), [high, wide, across], parts, _flushing(program(m, n, k, least)))
-    order = iter(chosen)
+    rows: list[Any] = []
+    for n, k, least in ROWS:
+        for form in (None, *(BlockForm(lanes=lanes, each=each) for lanes, each in ROW_FORMS)):
+            if form is None or form.lanes <= k // GROUP:
+                rows.append(form)
+                tile = "chosen" if form is None else [form.lanes, form.each]
+                add((1, n, k), tile, 0, _flushing(program(1, n, k, least)))
+    order, row_order, form_of = iter(chosen), iter(rows), block_products._form
+
+    def form_for(*given: Any) -> Any:
+        return next(row_order) or form_of(*given)
+
+    block_products._form = form_for  # type: ignore[attr-defined]
 
     def chosen_for(*given: Any) -> Any:
         return next(order) or choose(*given)

@@ -25,6 +25,7 @@ SUMS = {
 }
 
 
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize("function", SUMS.values(), ids=SUMS)
 def test_a_sum_of_negated_numbers_is_taken_from_what_it_begins_with(
     function: Callable, tmp_path: Path
