@@ -36,9 +36,11 @@ _MOST_ZERO = 128
 """With which codes of 8 bits less their zero are at most 256, the last integer that bf16 has."""
 _WARP = 32
 _NARROW = (32, 64)
-_WIDE = (128, 256)
-_MANY = 64
-"""Sums for each multiprocessor that keep it busy with programs of one warp."""
+_WIDE = 256
+_SHORT = 128
+"""Words of a row that is short."""
+_SOME, _MANY, _VERY_MANY = 30, 64, 256
+"""Outputs for each multiprocessor that keep it busy with programs of fewer warps."""
 _PROGRAMS = 4
 """Programs of many warps for each multiprocessor."""
 
@@ -164,24 +166,27 @@ def _few_rows(call: BlockCall, library: Library) -> Launch:
 def _tile(outputs: int, sums: int, weights: Blocks, library: Library) -> tuple[int, int, int]:
     """Outputs of a program, words that it reads of each at once, and its warps.
 
-    Where there are many, programs of a warp fill a multiprocessor, and a thread with more outputs
-    reads the row less often. Where there are fewer, a program reads as much of a row at once as it
-    has threads, so that most of a matrix is on its way at a time, and has as many outputs as leave
-    each multiprocessor four programs; with a gate half as many, since each has `sums` of two. Timed
-    on an H200 (`benchmarks/cuda/block_tiles.py`): of 18 products of SmolLM2-135M's, Qwen3-0.6B's
-    and Llama-3.2's of 1B and 3B, with norms and gates, it is 6 % slower in the mean than the best
-    of 21 tiles, and at most 30 %.
+    Where there are many, or rows are short, programs of a warp fill a multiprocessor, and a thread
+    with more outputs reads the row less often. Where there are fewer, a program reads as much of a
+    row at once as it has threads, so that most of a matrix is on its way at a time, and has as many
+    outputs as leave each multiprocessor four programs; with a gate half as many, since each has
+    `sums` of two.
+
+    Timed on an H200, of 18 products of SmolLM2-135M's, Qwen3-0.6B's and Llama-3.2's of 1B and 3B
+    with their norms and gates, and of 12 without (`benchmarks/cuda/block_tiles.py`): it takes 6 and
+    4 % longer in the mean than the best of 21 and 14 tiles.
     """
     words = weights.inner * weights.bits // 32
-    if outputs * sums >= library.gpu.multiprocessors * _MANY:
-        return 8, min(_NARROW, key=lambda n: (math.ceil(words / n) * n, -n)), 1
-    wide = _WIDE[0] if words <= _WIDE[0] else _WIDE[1]
-    each = 2 ** round(math.log2(max(1, outputs / (library.gpu.multiprocessors * _PROGRAMS))))
-    if sums > 1:
-        each //= 2
-    elif words <= _WIDE[0]:
-        each = max(4, each)
-    return min(8, max(2, each)), wide, wide // _WARP
+    each = outputs / library.gpu.multiprocessors
+    if each * sums >= _MANY:
+        wide = min(_NARROW, key=lambda n: (math.ceil(words / n) * n, -n))
+        return (8 if sums > 1 or each >= _VERY_MANY else 4), wide, 1
+    if words <= _SHORT:
+        return (2, _SHORT, _SHORT // _WARP) if sums > 1 else (2, _WARP, 1)
+    if sums == 1 and each >= _SOME:
+        return 4, _SHORT, _SHORT // _WARP
+    tall = 2 ** round(math.log2(max(1.0, each / _PROGRAMS)))
+    return min(8, max(2, tall // sums)), _WIDE, _WIDE // _WARP
 
 
 def _shared(numbers: Grouped | None) -> int:
