@@ -1,4 +1,4 @@
-"""Eigenvalues and singular values by rotations, compared with LAPACK's through JAX and NumPy."""
+"""Eigenvalues, singular values by rotations, compared with LAPACK's through JAX and NumPy."""
 
 import jax
 import jax.numpy as jnp
@@ -7,12 +7,18 @@ import pytest
 
 from edgec.exporters import export
 from edgec.exporters.from_jax.eigen import eigh, svd
+from edgec.exporters.from_jax.linalg import tridiagonal_solve
 
 RANDOM = np.random.default_rng(12)
 
 
 def normal(*shape: int) -> np.ndarray:
     return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def random(kind: type, *shape: int) -> np.ndarray:
+    a = normal(*shape)
+    return a + 1j * normal(*shape) if kind is np.complex64 else a
 
 
 def symmetric(a: np.ndarray) -> np.ndarray:
@@ -102,3 +108,23 @@ def test_a_zero_matrix_has_the_unit_vectors() -> None:
     vectors, values = eigh(zero, lower=True, sort_eigenvalues=True)
     np.testing.assert_array_equal(values, np.zeros(4))
     np.testing.assert_allclose(np.asarray(vectors).T @ vectors, np.eye(4))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.complex64])
+def test_three_diagonals_with_zeros_in_the_middle(kind: type) -> None:
+    """Rows change places; a matrix without an answer gives none, or one of a matrix beside it."""
+    low, middle, high, b = (random(kind, *shape) for shape in ((9,), (9,), (9,), (9, 2)))
+    middle[::2] = 0
+    middle[1] *= np.float32(1e-6)
+    a = np.diag(middle) + np.diag(low[1:], -1) + np.diag(high[:-1], 1)
+    a[8, 8] = middle[8] = 0.5
+    solved = np.linalg.solve(a.astype(np.complex128), b)
+    given = low, middle, high, b
+    np.testing.assert_allclose(tridiagonal_solve(*given), solved, atol=3e-5 * abs(solved).max())
+    low[4] = middle[4] = high[4] = 0
+    assert np.isnan(tridiagonal_solve(*given)).all()
+    assert np.isfinite(tridiagonal_solve(*given, perturb_singular=True)).all()
+    of_two = [np.stack([each, each[::-1]]) for each in (high, random(kind, 9) + 9, low, b)]
+    np.testing.assert_allclose(
+        tridiagonal_solve(*of_two)[1], tridiagonal_solve(*(each[1] for each in of_two)), atol=1e-5
+    )
