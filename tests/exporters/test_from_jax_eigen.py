@@ -1,12 +1,14 @@
-"""Eigenvalues, singular values by rotations, compared with LAPACK's through JAX and NumPy."""
+"""Eigenvalues, singular values and what matrices become by reflections, compared with LAPACK's."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.linalg import lapack
 
 from edgec.exporters import export
 from edgec.exporters.from_jax.eigen import eigh, svd
+from edgec.exporters.from_jax.hessenberg import hessenberg, tridiagonal
 from edgec.exporters.from_jax.linalg import tridiagonal_solve
 
 RANDOM = np.random.default_rng(12)
@@ -128,3 +130,34 @@ def test_three_diagonals_with_zeros_in_the_middle(kind: type) -> None:
     np.testing.assert_allclose(
         tridiagonal_solve(*of_two)[1], tridiagonal_solve(*(each[1] for each in of_two)), atol=1e-5
     )
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.complex64])
+@pytest.mark.parametrize("size", [1, 2, 3, 12])
+def test_reflections_are_packed_as_in_lapack(kind: type, size: int) -> None:
+    a = random(kind, size, size)
+    letter, name = ("s", "sytrd") if kind is np.float32 else ("c", "hetrd")
+    for lower in (True, False):
+        *theirs, _ = getattr(lapack, letter + name)(a, lower=lower)
+        for ours, each in zip(tridiagonal(a, lower=lower), theirs, strict=True):
+            np.testing.assert_allclose(ours, each, atol=2e-5)
+    *theirs, _ = getattr(lapack, f"{letter}gehrd")(a)
+    for ours, each in zip(hessenberg(a), theirs, strict=True):
+        np.testing.assert_allclose(ours, each, atol=2e-5)
+
+
+def test_what_is_made_of_reflections(replay) -> None:
+    def model(a, s, low, b):
+        reduced, turned = jax.scipy.linalg.hessenberg(a, calc_q=True)
+        triangle, basis = jax.scipy.linalg.schur(a, output="complex")
+        return {
+            "again": turned @ reduced @ turned.T,
+            "three": jax.lax.linalg.tridiagonal(s, lower=False)[1:3],
+            "zeros": jax.lax.linalg.tridiagonal_solve(low, 0 * low, low, b),
+            "same": basis @ triangle @ basis.conj().T,
+            "root": jax.scipy.linalg.sqrtm(a @ a.T),
+        }
+
+    a = normal(4, 4) + 4 * np.eye(4, dtype=np.float32)
+    given = (a, symmetric(normal(5, 5)), normal(6), normal(6, 1))
+    assert replay(export(model, given)) <= 2e-4

@@ -15,6 +15,7 @@ __all__ = [
     "geqrf",
     "householder_product",
     "lu",
+    "reflection",
     "triangular_solve",
     "tridiagonal_solve",
 ]
@@ -132,6 +133,32 @@ def lu(a: Any, **params: Any) -> Any:
     return batched(one, a, ranks=(2,))
 
 
+def reflection(x: Any, k: Any) -> tuple[Any, Any, Any]:
+    """Householder's reflection after which a column is zero below row `k`, as LAPACK's `larfg`.
+
+    Args:
+        x: the column, of m elements; those above row `k` count for nothing.
+        k: the row.
+
+    Returns:
+        The vector v of m elements (zeros above row `k`, 1 in it) and the factor tau of
+        I - tau v v^H, whose adjoint is applied, and what row `k` is then: a real number.
+    """
+    import jax.numpy as jnp
+
+    rows = jnp.arange(x.shape[0])
+    alpha = x[k]
+    tail = jnp.sum(jnp.where(rows > k, jnp.abs(x) ** 2, 0))
+    norm = jnp.sqrt(jnp.abs(alpha) ** 2 + tail)
+    beta = jnp.where(alpha.real > 0, -norm, norm).astype(x.dtype)
+    # A column that is zero below the diagonal, and real, needs no reflection.
+    flat = (tail == 0) & (alpha.imag == 0)
+    tau = jnp.where(flat, 0, (beta - alpha) / jnp.where(flat, 1, beta))
+    below = jnp.where(rows > k, x / jnp.where(flat, 1, alpha - beta), 0)
+    v = jnp.where(rows == k, 1, jnp.where(flat, 0, below)).astype(x.dtype)
+    return v, tau, jnp.where(flat, alpha, beta)
+
+
 def geqrf(a: Any, **params: Any) -> Any:
     """R over Householder's vectors, and their factors."""
     import jax
@@ -145,20 +172,11 @@ def geqrf(a: Any, **params: Any) -> Any:
 
         def column(k: Any, carry: Any) -> Any:
             a, taus = carry
-            x = jnp.where(rows >= k, a[:, k], 0)
-            alpha = x[k]
-            tail = jnp.sum(jnp.where(rows > k, jnp.abs(x) ** 2, 0))
-            norm = jnp.sqrt(jnp.abs(alpha) ** 2 + tail)
-            beta = jnp.where(alpha.real > 0, -norm, norm).astype(a.dtype)
-            # A column that is zero below the diagonal, and real, needs no reflection.
-            flat = (tail == 0) & (alpha.imag == 0)
-            tau = jnp.where(flat, 0, (beta - alpha) / jnp.where(flat, 1, beta))
-            below = jnp.where(rows > k, x / jnp.where(flat, 1, alpha - beta), 0)
-            v = jnp.where(rows == k, 1, jnp.where(flat, 0, below)).astype(a.dtype)
+            v, tau, beta = reflection(a[:, k], k)
             right = jnp.where(jnp.arange(n) > k, jnp.conj(v) @ a, 0)
             a = a - jnp.conj(tau) * jnp.outer(v, right)
             kept = jnp.where(rows < k, a[:, k], v)
-            a = a.at[:, k].set(jnp.where(rows == k, jnp.where(flat, alpha, beta), kept))
+            a = a.at[:, k].set(jnp.where(rows == k, beta, kept))
             return a, taus.at[k].set(tau)
 
         return jax.lax.fori_loop(0, min(m, n), column, (a, jnp.zeros(min(m, n), a.dtype)))
