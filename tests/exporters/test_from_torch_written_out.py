@@ -122,6 +122,18 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         lambda x, y: (*torch.linalg.qr(x), *torch.linalg.qr(y, mode="complete")),
         (randn(0, 2, 5, 3), randn(1, 3, 4)),
     ),
+    "covariances": (
+        lambda x, often, much: (
+            torch.cov(x),
+            x[0].cov(correction=0),
+            torch.cov(x, fweights=often, aweights=much),
+            torch.cov(x, correction=0, aweights=much),
+            torch.corrcoef(torch.complex(x, x.roll(1, 1))),
+            x.corrcoef(),
+            torch.corrcoef(x[1]),
+        ),
+        (randn(0, 3, 6), torch.tensor([2, 1, 1, 0, 3, 1]), randn(1, 6).abs()),
+    ),
     "the digamma function": (
         lambda x: torch.digamma(x),
         (torch.tensor([-3.0, -2.5, -0.1, -0.0, 0.0, 0.3, 1.0, 1.4616, 5.0, 1e4]),),
