@@ -134,6 +134,21 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         ),
         (randn(0, 3, 6), torch.tensor([2, 1, 1, 0, 3, 1]), randn(1, 6).abs()),
     ),
+    "places in a volume": (
+        lambda x, at: [
+            nn.functional.grid_sample(x, at, mode, padding, corners)
+            for mode in ("bilinear", "nearest")
+            for padding in ("zeros", "border", "reflection")
+            for corners in (True, False)
+        ],
+        (randn(0, 2, 2, 3, 4, 5), randn(1, 2, 2, 3, 2, 3) * 1.5),
+    ),
+    "places in a volume of one element": (
+        lambda x, at: nn.functional.grid_sample(
+            x, at, padding_mode="reflection", align_corners=True
+        ),
+        (randn(0, 1, 2, 1, 4, 1), randn(1, 1, 2, 3, 2, 3)),
+    ),
     "the digamma function": (
         lambda x: torch.digamma(x),
         (torch.tensor([-3.0, -2.5, -0.1, -0.0, 0.0, 0.3, 1.0, 1.4616, 5.0, 1e4]),),
