@@ -425,7 +425,6 @@ def test_a_model_of_one_size_refuses_a_dynamic_one() -> None:
 @pytest.mark.parametrize(
     ("function", "primitive"),
     [
-        (lambda x: jax.scipy.linalg.hessenberg(x), "hessenberg"),
         (lambda x: jax.scipy.linalg.schur(x)[0], "schur"),
         (lambda x: jax.pure_callback(lambda v: v, x, x), "pure_callback"),
     ],

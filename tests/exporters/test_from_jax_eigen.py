@@ -1,18 +1,26 @@
-"""Eigenvalues and singular values by rotations, compared with LAPACK's through JAX and NumPy."""
+"""Eigenvalues, singular values and what matrices become by reflections, compared with LAPACK's."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.linalg import lapack
 
 from edgec.exporters import export
 from edgec.exporters.from_jax.eigen import eigh, svd
+from edgec.exporters.from_jax.hessenberg import hessenberg, tridiagonal
+from edgec.exporters.from_jax.linalg import tridiagonal_solve
 
 RANDOM = np.random.default_rng(12)
 
 
 def normal(*shape: int) -> np.ndarray:
     return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def random(kind: type, *shape: int) -> np.ndarray:
+    a = normal(*shape)
+    return a + 1j * normal(*shape) if kind is np.complex64 else a
 
 
 def symmetric(a: np.ndarray) -> np.ndarray:
@@ -102,3 +110,72 @@ def test_a_zero_matrix_has_the_unit_vectors() -> None:
     vectors, values = eigh(zero, lower=True, sort_eigenvalues=True)
     np.testing.assert_array_equal(values, np.zeros(4))
     np.testing.assert_allclose(np.asarray(vectors).T @ vectors, np.eye(4))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.complex64])
+@pytest.mark.parametrize("is_close", [False, True])
+def test_thousands_of_turns_leave_no_more_than_a_few_roundings(kind: type, is_close: bool) -> None:
+    """Also of vectors whose eigenvalues are next to each other, or the same."""
+    size = 60
+    s = symmetric(random(kind, size, size))
+    if is_close:
+        basis = np.linalg.qr(s)[0]
+        s = (basis * np.repeat(np.logspace(-4, 0, size // 5), 5)) @ basis.conj().T
+        s = symmetric(s.astype(kind))
+    vectors, values = (np.asarray(x) for x in eigh(s, lower=True, sort_eigenvalues=True))
+    wide = s.astype(np.complex128)
+    rounding = np.finfo(np.float32).eps * np.linalg.norm(wide, 2)
+    assert abs(values - np.linalg.eigvalsh(wide)).max() <= 5 * rounding
+    assert np.linalg.norm(wide @ vectors - vectors * values) <= 3 * rounding * size**0.5
+    np.testing.assert_allclose(vectors.conj().T @ vectors, np.eye(size), atol=2e-6)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.complex64])
+def test_three_diagonals_with_zeros_in_the_middle(kind: type) -> None:
+    """Rows change places; a matrix without an answer gives none, or one of a matrix beside it."""
+    low, middle, high, b = (random(kind, *shape) for shape in ((9,), (9,), (9,), (9, 2)))
+    middle[::2] = 0
+    middle[1] *= np.float32(1e-6)
+    a = np.diag(middle) + np.diag(low[1:], -1) + np.diag(high[:-1], 1)
+    a[8, 8] = middle[8] = 0.5
+    solved = np.linalg.solve(a.astype(np.complex128), b)
+    given = low, middle, high, b
+    np.testing.assert_allclose(tridiagonal_solve(*given), solved, atol=3e-5 * abs(solved).max())
+    low[4] = middle[4] = high[4] = 0
+    assert np.isnan(tridiagonal_solve(*given)).all()
+    assert np.isfinite(tridiagonal_solve(*given, perturb_singular=True)).all()
+    of_two = [np.stack([each, each[::-1]]) for each in (high, random(kind, 9) + 9, low, b)]
+    np.testing.assert_allclose(
+        tridiagonal_solve(*of_two)[1], tridiagonal_solve(*(each[1] for each in of_two)), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.complex64])
+@pytest.mark.parametrize("size", [1, 2, 3, 12])
+def test_reflections_are_packed_as_in_lapack(kind: type, size: int) -> None:
+    a = random(kind, size, size)
+    letter, name = ("s", "sytrd") if kind is np.float32 else ("c", "hetrd")
+    for lower in (True, False):
+        *theirs, _ = getattr(lapack, letter + name)(a, lower=lower)
+        for ours, each in zip(tridiagonal(a, lower=lower), theirs, strict=True):
+            np.testing.assert_allclose(ours, each, atol=5e-4)
+    *theirs, _ = getattr(lapack, f"{letter}gehrd")(a)
+    for ours, each in zip(hessenberg(a), theirs, strict=True):
+        np.testing.assert_allclose(ours, each, atol=5e-4)
+
+
+def test_what_is_made_of_reflections(replay) -> None:
+    def model(a, s, low, b):
+        reduced, turned = jax.scipy.linalg.hessenberg(a, calc_q=True)
+        triangle, basis = jax.scipy.linalg.schur(a, output="complex")
+        return {
+            "again": turned @ reduced @ turned.T,
+            "three": jax.lax.linalg.tridiagonal(s, lower=False)[1:3],
+            "zeros": jax.lax.linalg.tridiagonal_solve(low, 0 * low, low, b),
+            "same": basis @ triangle @ basis.conj().T,
+            "root": jax.scipy.linalg.sqrtm(a @ a.T),
+        }
+
+    a = normal(4, 4) + 4 * np.eye(4, dtype=np.float32)
+    given = (a, symmetric(normal(5, 5)), normal(6), normal(6, 1))
+    assert replay(export(model, given)) <= 2e-4

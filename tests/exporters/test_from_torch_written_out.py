@@ -122,6 +122,33 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         lambda x, y: (*torch.linalg.qr(x), *torch.linalg.qr(y, mode="complete")),
         (randn(0, 2, 5, 3), randn(1, 3, 4)),
     ),
+    "covariances": (
+        lambda x, often, much: (
+            torch.cov(x),
+            x[0].cov(correction=0),
+            torch.cov(x, fweights=often, aweights=much),
+            torch.cov(x, correction=0, aweights=much),
+            torch.corrcoef(torch.complex(x, x.roll(1, 1))),
+            x.corrcoef(),
+            torch.corrcoef(x[1]),
+        ),
+        (randn(0, 3, 6), torch.tensor([2, 1, 1, 0, 3, 1]), randn(1, 6).abs()),
+    ),
+    "places in a volume": (
+        lambda x, at: [
+            nn.functional.grid_sample(x, at, mode, padding, corners)
+            for mode in ("bilinear", "nearest")
+            for padding in ("zeros", "border", "reflection")
+            for corners in (True, False)
+        ],
+        (randn(0, 2, 2, 3, 4, 5), randn(1, 2, 2, 3, 2, 3) * 1.5),
+    ),
+    "places in a volume of one element": (
+        lambda x, at: nn.functional.grid_sample(
+            x, at, padding_mode="reflection", align_corners=True
+        ),
+        (randn(0, 1, 2, 1, 4, 1), randn(1, 1, 2, 3, 2, 3)),
+    ),
     "the digamma function": (
         lambda x: torch.digamma(x),
         (torch.tensor([-3.0, -2.5, -0.1, -0.0, 0.0, 0.3, 1.0, 1.4616, 5.0, 1e4]),),

@@ -11,9 +11,12 @@ import math
 from typing import Any, NamedTuple
 
 from edgec.exporters.from_jax.linalg import batched
+from edgec.runtime.errors import UnsupportedOp
 
-__all__ = ["eig"]
+__all__ = ["REAL_SCHUR", "eig", "schur"]
 
+REAL_SCHUR = 'ask for the form of complex numbers: jax.scipy.linalg.schur(a, output="complex")'
+"""What to do where Schur's form of real numbers is refused."""
 _MOST_SWEEPS = 30  # for each eigenvalue, as LAPACK's
 _STUCK = 10  # sweeps without an eigenvalue, after which one is made with another shift
 
@@ -32,13 +35,45 @@ def eig(
     return batched(one, a, ranks=(2,))
 
 
+def schur(a: Any, *, compute_schur_vectors: bool, **params: Any) -> Any:
+    """Schur's triangular form of complex matrices, and the unitary one where it is asked for.
+
+    Both are not a number where a matrix has such elements.
+
+    Raises:
+        UnsupportedOp: the numbers are real; that form has blocks of two where eigenvalues are
+            complex.
+    """
+    import jax.numpy as jnp
+
+    if not jnp.iscomplexobj(a):
+        raise UnsupportedOp("Schur's form of real numbers", hint=REAL_SCHUR)
+
+    def one(a: Any) -> tuple[Any, ...]:
+        scale, is_fine = _scale(a)
+        triangle, basis = _schur(*_hessenberg(a / scale.astype(a.dtype)))
+        found = [triangle * scale.astype(a.dtype), basis][: 1 + compute_schur_vectors]
+        none = jnp.asarray(complex(math.nan, math.nan), a.dtype)
+        return tuple(jnp.where(is_fine, x, none) for x in found)
+
+    return batched(one, a, ranks=(2,))
+
+
+def _scale(a: Any) -> tuple[Any, Any]:
+    """The size of the largest element, or 1; and whether all are numbers."""
+    import jax.numpy as jnp
+
+    largest = jnp.max(jnp.abs(a))
+    scale = jnp.where((largest > 0) & jnp.isfinite(largest), largest, 1).astype(largest.dtype)
+    return scale, jnp.isfinite(largest)
+
+
 def _of_one(a: Any, left: bool, right: bool) -> tuple[Any, ...]:
     import jax.numpy as jnp
 
     is_real = not jnp.iscomplexobj(a)
     wide = a.astype(jnp.result_type(a.dtype, jnp.complex64))
-    largest = jnp.max(jnp.abs(a))
-    scale = jnp.where((largest > 0) & jnp.isfinite(largest), largest, 1).astype(largest.dtype)
+    scale, is_fine = _scale(a)
     triangle, basis = _schur(*_hessenberg(wide / scale.astype(wide.dtype)))
     values = jnp.diag(triangle)
     if is_real:
@@ -52,7 +87,7 @@ def _of_one(a: Any, left: bool, right: bool) -> tuple[Any, ...]:
     if right:
         found.append(_vectors(triangle, basis, False))
     none = jnp.asarray(complex(math.nan, math.nan), wide.dtype)
-    return tuple(jnp.where(jnp.isfinite(largest), x, none) for x in found)
+    return tuple(jnp.where(is_fine, x, none) for x in found)
 
 
 def _hessenberg(a: Any) -> tuple[Any, Any]:

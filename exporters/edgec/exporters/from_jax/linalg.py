@@ -15,6 +15,7 @@ __all__ = [
     "geqrf",
     "householder_product",
     "lu",
+    "reflection",
     "triangular_solve",
     "tridiagonal_solve",
 ]
@@ -132,6 +133,32 @@ def lu(a: Any, **params: Any) -> Any:
     return batched(one, a, ranks=(2,))
 
 
+def reflection(x: Any, k: Any) -> tuple[Any, Any, Any]:
+    """Householder's reflection after which a column is zero below row `k`, as LAPACK's `larfg`.
+
+    Args:
+        x: the column, of m elements; those above row `k` count for nothing.
+        k: the row.
+
+    Returns:
+        The vector v of m elements (zeros above row `k`, 1 in it) and the factor tau of
+        I - tau v v^H, whose adjoint is applied, and what row `k` is then: a real number.
+    """
+    import jax.numpy as jnp
+
+    rows = jnp.arange(x.shape[0])
+    alpha = x[k]
+    tail = jnp.sum(jnp.where(rows > k, jnp.abs(x) ** 2, 0))
+    norm = jnp.sqrt(jnp.abs(alpha) ** 2 + tail)
+    beta = jnp.where(alpha.real > 0, -norm, norm).astype(x.dtype)
+    # A column that is zero below the diagonal, and real, needs no reflection.
+    flat = (tail == 0) & (alpha.imag == 0)
+    tau = jnp.where(flat, 0, (beta - alpha) / jnp.where(flat, 1, beta))
+    below = jnp.where(rows > k, x / jnp.where(flat, 1, alpha - beta), 0)
+    v = jnp.where(rows == k, 1, jnp.where(flat, 0, below)).astype(x.dtype)
+    return v, tau, jnp.where(flat, alpha, beta)
+
+
 def geqrf(a: Any, **params: Any) -> Any:
     """R over Householder's vectors, and their factors."""
     import jax
@@ -145,20 +172,11 @@ def geqrf(a: Any, **params: Any) -> Any:
 
         def column(k: Any, carry: Any) -> Any:
             a, taus = carry
-            x = jnp.where(rows >= k, a[:, k], 0)
-            alpha = x[k]
-            tail = jnp.sum(jnp.where(rows > k, jnp.abs(x) ** 2, 0))
-            norm = jnp.sqrt(jnp.abs(alpha) ** 2 + tail)
-            beta = jnp.where(alpha.real > 0, -norm, norm).astype(a.dtype)
-            # A column that is zero below the diagonal, and real, needs no reflection.
-            flat = (tail == 0) & (alpha.imag == 0)
-            tau = jnp.where(flat, 0, (beta - alpha) / jnp.where(flat, 1, beta))
-            below = jnp.where(rows > k, x / jnp.where(flat, 1, alpha - beta), 0)
-            v = jnp.where(rows == k, 1, jnp.where(flat, 0, below)).astype(a.dtype)
+            v, tau, beta = reflection(a[:, k], k)
             right = jnp.where(jnp.arange(n) > k, jnp.conj(v) @ a, 0)
             a = a - jnp.conj(tau) * jnp.outer(v, right)
             kept = jnp.where(rows < k, a[:, k], v)
-            a = a.at[:, k].set(jnp.where(rows == k, jnp.where(flat, alpha, beta), kept))
+            a = a.at[:, k].set(jnp.where(rows == k, beta, kept))
             return a, taus.at[k].set(tau)
 
         return jax.lax.fori_loop(0, min(m, n), column, (a, jnp.zeros(min(m, n), a.dtype)))
@@ -190,26 +208,73 @@ def householder_product(a: Any, taus: Any, **params: Any) -> Any:
     return batched(one, a, taus, ranks=(2, 1))
 
 
-def tridiagonal_solve(lower: Any, diagonal: Any, upper: Any, b: Any, **params: Any) -> Any:
-    """x of `a x = b` for a matrix of three diagonals, each as long as the middle one (Thomas)."""
+def tridiagonal_solve(
+    lower: Any, diagonal: Any, upper: Any, b: Any, *, perturb_singular: bool = False, **params: Any
+) -> Any:
+    """x of `a x = b` for a matrix of three diagonals, each as long as the middle one.
+
+    Rows change places where the one below has the larger pivot, as in LAPACK's `gtsv`, so that a
+    zero on the diagonal is no matter.
+
+    Args:
+        lower: `lower[i]` is the element left of the diagonal's; the first counts for nothing.
+        diagonal: of n elements.
+        upper: `upper[i]` is the element right of the diagonal's; the last counts for nothing.
+        b: n rows.
+        perturb_singular: pivots next to zero become as large as the rounding errors of the largest
+            element, so that x is finite; otherwise x is not a number for a singular matrix.
+    """
     import jax
     import jax.numpy as jnp
 
+    def size(x: Any) -> Any:
+        return jnp.abs(x.real) + jnp.abs(x.imag) if jnp.iscomplexobj(x) else jnp.abs(x)
+
+    def down(row: Any, below: Any) -> Any:
+        """Take x of this row from the one below; what is left there, and what this one says."""
+        p, q, right = row
+        low, middle, up, right_below = below
+        stays = size(p) >= size(low)
+        chosen = jnp.where(stays, p, low)
+        factor = jnp.where(stays, low, p) / jnp.where(chosen == 0, 1, chosen)
+        nothing = jnp.zeros_like(up)
+        first = jnp.where(stays, q, middle), jnp.where(stays, nothing, up)
+        second = jnp.where(stays, middle, q), jnp.where(stays, up, nothing)
+        upper_right = jnp.where(stays, right, right_below)
+        left = (
+            second[0] - factor * first[0],
+            second[1] - factor * first[1],
+            jnp.where(stays, right_below, right) - factor * upper_right,
+        )
+        return left, (chosen, *first, upper_right)
+
+    def back(following: Any, row: Any) -> Any:
+        next_x, second_x = following
+        pivot, first, second, right = row
+        x = (right - first * next_x - second * second_x) / pivot
+        return (x, next_x), x
+
     def one(lower: Any, diagonal: Any, upper: Any, b: Any) -> Any:
-        def down(carry: Any, row: Any) -> Any:
-            low, middle, up, right = row
-            pivot = middle - low * carry[0]
-            following = up / pivot, (right - low * carry[1]) / pivot
-            return following, following
+        start = diagonal[0], upper[0], b[0]
+        if diagonal.shape[0] == 1:
+            rows = diagonal, jnp.zeros_like(diagonal), jnp.zeros_like(diagonal), b
+        else:
+            end, rows = jax.lax.scan(down, start, (lower[1:], diagonal[1:], upper[1:], b[1:]))
+            nothing = jnp.zeros_like(end[1])
+            last = end[0], nothing, nothing, end[2]  # nothing stands right of the last row's pivot
+            rows = tuple(jnp.append(x, each[None], 0) for x, each in zip(rows, last, strict=True))
+        pivots, firsts, seconds, rights = rows
+        if perturb_singular:
+            info = jnp.finfo(b.dtype)
+            largest = jnp.stack([size(each).max() for each in (pivots, firsts, seconds)]).max()
+            least = jnp.maximum(info.eps * largest, info.tiny).astype(pivots.dtype)
+            pivots = jnp.where(size(pivots) < size(least), least, pivots)
+        zeros = jnp.zeros_like(b[0])
+        if diagonal.shape[0] == 1:
+            x = b / pivots[:, None]
+        else:
+            rows = pivots, firsts, seconds, rights
+            x = jax.lax.scan(back, (zeros, zeros), rows, reverse=True)[1]
+        return x if perturb_singular else jnp.where((pivots == 0).any(), jnp.nan, x)
 
-        def back(x: Any, row: Any) -> Any:
-            x = row[1] - row[0] * x
-            return x, x
-
-        start = jnp.zeros((), b.dtype), jnp.zeros_like(b[0])
-        _, rows = jax.lax.scan(down, start, (lower, diagonal, upper, b))
-        return jax.lax.scan(back, jnp.zeros_like(b[0]), rows, reverse=True)[1]
-
-    if diagonal.shape[-1] == 1:
-        return b / diagonal[..., None]
     return batched(one, lower, diagonal, upper, b, ranks=(1, 1, 1, 2))

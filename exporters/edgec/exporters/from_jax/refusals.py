@@ -5,10 +5,11 @@ StableHLO, which only XLA could answer.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.exporters.from_jax.general_eigen import REAL_SCHUR
 from edgec.exporters.places import first_users
 from edgec.runtime.errors import UnsupportedOp
 
@@ -17,11 +18,11 @@ __all__ = ["foreign_call", "refuse_custom_calls", "refuse_primitives"]
 
 @dataclass(frozen=True, kw_only=True)
 class _Refusal:
-    """Why a primitive is refused, and what to do; `fits` says which uses of it are fine."""
+    """Why a primitive is refused, and what to do; `fits` says which equations of it are fine."""
 
     why: str
     hint: str
-    fits: Callable[[Mapping[str, Any]], bool] = lambda params: False
+    fits: Callable[[Any], bool] = lambda equation: False
 
 
 _FACTORISED = "is a call into LAPACK, a library that devices do not have"
@@ -46,18 +47,21 @@ _KERNEL = _Refusal(
 _PALLAS = _Refusal(
     why="takes sizes that change from call to call",
     hint="give pallas_call a grid of fixed sizes",
-    fits=lambda params: not params["grid_mapping"].num_dynamic_grid_bounds,
+    fits=lambda equation: not equation.params["grid_mapping"].num_dynamic_grid_bounds,
+)
+_SCHUR = _Refusal(
+    why="has blocks of two beside its triangle where numbers are real, which edgec does not write",
+    hint=REAL_SCHUR,
+    fits=lambda equation: equation.invars[0].aval.dtype.kind == "c",
 )
 _SHARDED = "shard_map"
 """What devices say to each other in it is lowered with it (`shards`)."""
 _REFUSED: dict[str, _Refusal] = {
     "cholesky_update": _LAPACK,
     "geqp3": _LAPACK,
-    "hessenberg": _LAPACK,
     "ormqr": _LAPACK,
-    "schur": _LAPACK,
+    "schur": _SCHUR,
     "symmetric_product": _LAPACK,
-    "tridiagonal": _LAPACK,
     "pure_callback": _CALLBACK,
     "io_callback": _CALLBACK,
     "debug_callback": _PRINT,
@@ -90,7 +94,7 @@ def refuse_primitives(jaxpr: Any, name: str) -> None:
     """
     for equation, place in _equations(jaxpr, None):
         refusal = _REFUSED.get(equation.primitive.name)
-        if refusal is None or refusal.fits(equation.params):
+        if refusal is None or refusal.fits(equation):
             continue
         raise UnsupportedOp(
             f"{name} uses JAX's {equation.primitive.name}, which {refusal.why}",
@@ -153,7 +157,7 @@ def _equations(jaxpr: Any, outer: str | None) -> Iterator[tuple[Any, str | None]
         place = _place(equation) or outer
         yield equation, place
         refusal = _REFUSED.get(equation.primitive.name)
-        if refusal is not None and refusal.fits(equation.params):
+        if refusal is not None and refusal.fits(equation):
             continue
         if equation.primitive.name == _SHARDED:
             continue

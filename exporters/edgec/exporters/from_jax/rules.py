@@ -6,6 +6,7 @@ from typing import Any
 
 from edgec.exporters.from_jax import eigen as our_eigen
 from edgec.exporters.from_jax import general_eigen as our_general_eigen
+from edgec.exporters.from_jax import hessenberg as our_hessenberg
 from edgec.exporters.from_jax import linalg as our_linalg
 
 __all__ = ["lowering_rules"]
@@ -32,11 +33,14 @@ def lowering_rules() -> tuple[tuple[Any, Any], ...]:
         (linalg.cholesky_p, rule(our_linalg.cholesky, False)),
         (linalg.geqrf_p, rule(our_linalg.geqrf, True)),
         (linalg.householder_product_p, rule(our_linalg.householder_product, False)),
+        (linalg.hessenberg_p, rule(our_hessenberg.hessenberg, True)),
         (linalg.lu_p, rule(our_linalg.lu, True)),
         (linalg.triangular_solve_p, rule(our_linalg.triangular_solve, False)),
+        (linalg.tridiagonal_p, rule(our_hessenberg.tridiagonal, True)),
         (linalg.tridiagonal_solve_p, rule(our_linalg.tridiagonal_solve, False)),
         (linalg.eig_p, rule(our_general_eigen.eig, True)),
         (linalg.eigh_p, rule(our_eigen.eigh, True)),
+        (linalg.schur_p, rule(our_general_eigen.schur, True)),
         (linalg.svd_p, rule(our_eigen.svd, True)),
         (ann.approx_top_k_p, rule(_exact_top_k, True)),
         *pallas_rules(),

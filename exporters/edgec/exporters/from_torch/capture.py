@@ -17,6 +17,7 @@ from typing import Any
 
 from edgec.exporters.from_torch.chosen_rows import take_all_rows
 from edgec.exporters.from_torch.constraints import explain_constraint
+from edgec.exporters.from_torch.covariances import covariances
 from edgec.exporters.from_torch.decompositions import decompositions
 from edgec.exporters.from_torch.indices import count_from_start
 from edgec.exporters.from_torch.joined import join_twins
@@ -159,8 +160,16 @@ def capture(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shap
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     pools = contextlib.nullcontext() if shapes is None else pools_in_two_dimensions()
-    attention = sdpa_kernel(SDPBackend.MATH)
-    with torch.no_grad(), attention, quiet(), _forwarding(made), unmoved(), unchecked(), pools:
+    with (
+        torch.no_grad(),
+        sdpa_kernel(SDPBackend.MATH),
+        quiet(),
+        _forwarding(made),
+        unmoved(),
+        unchecked(),
+        pools,
+        covariances(),
+    ):
         try:
             program = made.program
             if program is None:

@@ -15,6 +15,7 @@ from edgec.exporters.from_torch.parts import as_strided, select_scatter, slice_s
 from edgec.exporters.from_torch.pooling import pooling
 from edgec.exporters.from_torch.ranks import ranks
 from edgec.exporters.from_torch.resampling import resampling
+from edgec.exporters.from_torch.sampling import sampling
 from edgec.exporters.from_torch.scans import scans
 from edgec.exporters.from_torch.scatters import scatters
 from edgec.exporters.from_torch.special import special
@@ -53,6 +54,7 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
             **scans(),
             **systems(),
             **scatters(),
+            **sampling(),
         }.items()
     }
     table |= {**antialiased(), **determinants(), **ranks(), **special()}
