@@ -21,6 +21,8 @@ _KINDS: dict[str, tuple[type[EdgecError], str | None]] = {
     "INCOMPATIBLE": (ModuleMismatch, "compile the program for this device (--target)"),
     "UNAVAILABLE": (DeviceMissing, "see `edgec devices` for what is here and why"),
 }
+_OTHER_SUBGROUPS = "requires subgroup size"
+"""What IREE says of a module for another GPU, as of a device that is not there."""
 _STATUS = re.compile(r"\b([A-Z][A-Z_]{4,}); ?(.*)", re.DOTALL)
 
 
@@ -50,6 +52,8 @@ def native_errors(
         raise DeviceError(f"{what}: out of memory", hint="use a smaller batch") from error
     except (RuntimeError, ValueError, TypeError, NotImplementedError, IndexError) as error:
         status, text = status_text(str(error))
+        if _OTHER_SUBGROUPS in text:
+            status = "INCOMPATIBLE"
         if status == "INVALID_ARGUMENT" and otherwise is InputError:
             raise InputError(f"{what}: {text}", hint=hint) from error
         kind, advice = _KINDS.get(status, (otherwise, hint))
