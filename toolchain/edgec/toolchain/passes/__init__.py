@@ -44,6 +44,7 @@ from edgec.toolchain.passes.legalise.separate_pads import SeparatePads
 from edgec.toolchain.passes.legalise.separate_reductions import SeparateReductions
 from edgec.toolchain.passes.legalise.separate_slices import SeparateSlices
 from edgec.toolchain.passes.legalise.separate_updates import SeparateUpdates
+from edgec.toolchain.passes.legalise.short_tails import ShortTails
 from edgec.toolchain.passes.legalise.signed_angles import SignedAngles
 from edgec.toolchain.passes.legalise.signed_powers import SignedPowers
 from edgec.toolchain.passes.legalise.signless_integers import SignlessIntegers
@@ -242,6 +243,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     NegatedSums,
     NeutralNumbers,
     SplitReductions,
+    ShortTails,
     WideReductions,
     WrittenCounts,
     SplitScatters,
