@@ -131,7 +131,7 @@ def _tensors(value: Any) -> list[Any]:
 
 
 def _place() -> tuple[str, int, str]:
-    """The innermost line that runs outside of torch and of this file."""
+    """The innermost line that runs outside of torch and of this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and _is_inside(frame):
         frame = frame.f_back
@@ -140,4 +140,4 @@ def _place() -> tuple[str, int, str]:
 
 def _is_inside(frame: Any) -> bool:
     name = str(frame.f_globals.get("__name__", ""))
-    return name == __name__ or name.partition(".")[0] == "torch"
+    return name.startswith(f"{__package__}.") or name.partition(".")[0] == "torch"
