@@ -49,7 +49,7 @@ def _written(network: Any, prompt: list[int], count: int) -> list[int]:
     return [int(token) for token in found[0]][len(prompt) :]
 
 
-@pytest.mark.sweep(fast=3)
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize("length", [1, 2, 7, 8, 9, 30])
 def test_prompts_of_any_length_are_answered_as_transformers_does(
     model: TextModel, network: Any, length: int

@@ -226,7 +226,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sweep(fast=4)
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize(("function", "target"), [*CASES, (quads, BY_LANE)])
 def test_answers_are_those_of_jax(function, target, tmp_path):
     x = weights(2, 13, 11, 12)
