@@ -85,8 +85,9 @@ def main() -> int:
             name = f"{_ELSEWHERE[target]}, {element}"
             found[name] = [each for each in verdicts if each.element == element]
             print(f"{name}: {_right(found[name])} of {len(found[name])} right")
-            for each in found[name] if chosen.only or chosen.long else ():
-                print(_line(each)) if each.outcome != "right" else None
+            for each in found[name]:
+                if (chosen.only or chosen.long) and each.outcome != "right":
+                    print(_line(each))
     if found and not chosen.only and not chosen.long:
         PAGE.write_text(_page(found, seeds, commit, device), encoding="utf-8")
     return 0

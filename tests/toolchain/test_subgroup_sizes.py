@@ -12,21 +12,8 @@ from edgec.runtime.vmfb import parse
 from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.spirv_words import operations
 from edgec.toolchain.vulkan_executables import FORMAT, codes, opened
+from tests.toolchain.test_spirv import SUM, TANH
 
-SUM = """
-func.func public @main(%x: tensor<4x512xf32>) -> tensor<4xf32> {
-  %zero = stablehlo.constant dense<0.0> : tensor<f32>
-  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
-    : (tensor<4x512xf32>, tensor<f32>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
-}
-"""
-TANH = """
-func.func public @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
-  %0 = stablehlo.tanh %x : tensor<4x8xf32>
-  return %0 : tensor<4x8xf32>
-}
-"""
 NORM = """
 func.func public @main(%x: tensor<6x768xf32>) -> tensor<6x768xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>

@@ -15,9 +15,8 @@ from edgec.toolchain.vulkan_executables import codes, opened
 __all__ = ["saying"]
 
 _PIPELINES = 0
-_MODULE, _SUBGROUP, _DEBUG = 0, 3, 4
-"""Fields of a pipeline: which SPIR-V it runs, its subgroups' lanes, where its source is."""
-_NAME = 1
+_MODULE, _NAME, _SUBGROUP, _DEBUG = 0, 1, 3, 4
+"""Fields of a pipeline: which SPIR-V it runs, its name, lanes of subgroups, where its source is."""
 _OWN = "edgec_"
 """How the names of kernels begin that edgec, or its user, wrote."""
 _SLOTS = 4
