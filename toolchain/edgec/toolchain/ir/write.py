@@ -30,6 +30,7 @@ __all__ = [
     "dynamic_update",
     "element",
     "fence",
+    "fence_off",
     "fill",
     "flag",
     "inside",
@@ -491,6 +492,15 @@ def fence(value: Any) -> Any:
     are; these may be known in the call only.
     """
     return ir.Operation.create(FENCE, [value.type], [value, *_open_sizes(value)]).result
+
+
+def fence_off(value: Any) -> None:
+    """Have all that reads an operation's result now read it behind a `fence`."""
+    uses = list(value.uses)
+    with value.owner.location, ir.InsertionPoint.after(value.owner):
+        behind = fence(value)
+    for use in uses:
+        use.owner.operands[use.operand_number] = behind
 
 
 def seen_as(value: Any, kind: Any) -> Any:

@@ -50,8 +50,6 @@ class ShortTails:
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many reductions."""
-        from iree.compiler import ir
-
         from edgec.toolchain.ir import write as graph
 
         with module.context:
@@ -63,12 +61,7 @@ class ShortTails:
                 if _is_long(result)
             ]
             for result in found:
-                uses = list(result.uses)
-                op = result.owner
-                with op.location, ir.InsertionPoint.after(op):
-                    whole = graph.fence(result)
-                for use in uses:
-                    use.owner.operands[use.operand_number] = whole
+                graph.fence_off(result)
         return len(found)
 
 

@@ -39,19 +39,13 @@ class WholeScatters:
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many scatters."""
-        from iree.compiler import ir
-
         from edgec.toolchain.ir import write as graph
 
         with module.context:
             found = [op for op in inside(module.operation) if op.name == _SCATTER and _is_put(op)]
             for op in found:
-                with op.location, ir.InsertionPoint.after(op):
-                    for result in op.results:
-                        uses = list(result.uses)
-                        whole = graph.fence(result)
-                        for use in uses:
-                            use.owner.operands[use.operand_number] = whole
+                for result in op.results:
+                    graph.fence_off(result)
         return len(found)
 
 

@@ -34,8 +34,6 @@ class WidenedRows:
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many values were fenced."""
-        from iree.compiler import ir
-
         from edgec.toolchain.ir import write as graph
         from edgec.toolchain.ir.elementwise import computed_from
         from edgec.toolchain.ir.functions import inside
@@ -47,11 +45,7 @@ class WidenedRows:
                     for value in op.operands:
                         widened.update(dict.fromkeys(filter(_is_shared, computed_from(value))))
             for value in widened:
-                uses = list(value.uses)
-                with value.owner.operation.location, ir.InsertionPoint.after(value.owner.operation):
-                    written = graph.fence(value)
-                for use in uses:
-                    use.owner.operation.operands[use.operand_number] = written
+                graph.fence_off(value)
             return len(widened)
 
 
