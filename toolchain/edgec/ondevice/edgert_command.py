@@ -5,13 +5,12 @@ Linux. It is kept in edgec's cache.
 """
 
 import hashlib
-import importlib.util
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from edgec.ondevice import zig
 from edgec.ondevice.machines import Machine
 from edgec.runtime.errors import CompileError, FileError, MissingExtra
 from edgec.runtime.files import FULL, no_space, refuse_full
@@ -72,7 +71,7 @@ def refuse_unbuildable(machine: Machine) -> Path:
     """
     source = runtime_sources("c")
     program = Cache.default().folder / "edgert" / f"edgert-{machine.name}-{_fingerprint(source)}"
-    if not program.exists() and not _has_ziglang():
+    if not program.exists() and not zig.has_ziglang():
         raise MissingExtra(
             f"edgert has to be built for {machine.name}, which the wheel ziglang does",
             hint="pip install 'edgec[web]'",
@@ -82,20 +81,9 @@ def refuse_unbuildable(machine: Machine) -> Path:
 
 def _build(source: Path, machine: Machine, made: Path) -> None:
     files = [*sorted(source.glob("src/**/*.c")), *sorted(source.glob("cli/*.c"))]
-    command = [
-        *(sys.executable, "-m", "ziglang", "cc", "-target", machine.triple, *_FLAGS),
-        *(f"-I{source / 'include'}", *map(str, files), "-lm", "-o", str(made.absolute())),
-    ]
+    words = ["-target", machine.triple, *_FLAGS, f"-I{source / 'include'}", *map(str, files)]
     try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-            # In a folder above its own files zig would build another C library, in a minute.
-            cwd=made.parent,
-        )
+        done = zig.build(words, made, timeout=_SECONDS)
     except subprocess.TimeoutExpired as error:
         raise CompileError(
             f"edgert was not built for {machine.name} within {_SECONDS:.0f} s",
@@ -108,13 +96,6 @@ def _build(source: Path, machine: Machine, made: Path) -> None:
             f"edgert cannot be built for {machine.name}: {done.stderr.strip()[-2000:]}",
             hint="install the ziglang that edgec's constraints.txt names",
         )
-
-
-def _has_ziglang() -> bool:
-    try:
-        return importlib.util.find_spec("ziglang") is not None
-    except ValueError:  # it is barred from this process
-        return False
 
 
 def _fingerprint(source: Path) -> str:

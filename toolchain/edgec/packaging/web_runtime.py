@@ -7,15 +7,13 @@ and the space that they do not need.
 """
 
 import hashlib
-import importlib.util
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from edgec.ondevice import zig
 from edgec.runtime.errors import CompileError, MissingExtra
 from edgec.toolchain.cache import Cache
 from edgec.toolchain.linker import LIBRARY
@@ -186,7 +184,7 @@ def edgert_wasm(build: str = "edgert.wasm") -> Path:
     output = _kept_at(source) / f"edgert-{_fingerprint(source, flags, sources)}.wasm"
     if output.exists():
         return output
-    if not _has_ziglang():
+    if not zig.has_ziglang():
         raise MissingExtra(
             "packages for the web need the wheel ziglang, which compiles edgert",
             hint="pip install 'edgec[web]'",
@@ -194,18 +192,8 @@ def edgert_wasm(build: str = "edgert.wasm") -> Path:
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent) as scratch:
         made = Path(scratch) / "edgert.wasm"
-        command = [
-            *(sys.executable, "-m", "ziglang", "cc", *flags, f"-I{source / 'include'}"),
-            *(*map(str, sources), "-lm", "-o", str(made.absolute())),
-        ]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            # In a folder above its own files zig would build another C library.
-            cwd=scratch,
-        )
+        words = [*flags, f"-I{source / 'include'}", *map(str, sources)]
+        done = zig.build(words, made)
         if done.returncode or not made.exists():
             raise CompileError(
                 f"edgert cannot be compiled for WebAssembly: {done.stderr.strip()[-2000:]}",
@@ -214,13 +202,6 @@ def edgert_wasm(build: str = "edgert.wasm") -> Path:
         made.chmod(0o644)
         made.replace(output)
     return output
-
-
-def _has_ziglang() -> bool:
-    try:
-        return importlib.util.find_spec("ziglang") is not None
-    except ValueError:  # it is barred from this process
-        return False
 
 
 def _kept_at(source: Path) -> Path:
