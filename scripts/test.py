@@ -256,6 +256,9 @@ def main() -> int:
     # Else each of some thousand processes would compile what it imports of edgec anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    # Threads of OpenMP's that have nothing to do would spin on cores that other files wait for:
+    # an eighth of what tests of PyTorch take.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     begin = time.monotonic()
     outcomes = lint()
     if chosen.lint_only:

@@ -51,13 +51,13 @@ def _made(name: str, *, seed: int, family: str = "llama") -> Path:
             pass
         elif path.suffix == ".mlirbc":
             model = language_models.model(family, seed=seed)
-            guesses = 0 if family in language_models.RECURRENT else 4
+            recurrent = family in language_models.RECURRENT
             made = export_opened(
                 model,
                 language_models.tokenizer(),
                 context=CONTEXT,
-                prefill=(8, 24),
-                speculate=guesses,
+                prefill=(8,) if recurrent else (8, 24),  # its layers are long programs
+                speculate=0 if recurrent else 4,
             )
             made.save(path)
         else:

@@ -45,7 +45,7 @@ def test_only_64_bit_integers_and_floats_are_split(before: str, after: str, chan
         assert (whole in str(module)) == (not changed)
 
 
-@pytest.mark.sweep(fast=1)
+@pytest.mark.slow  # builds edgert and a C library for armv7
 @pytest.mark.parametrize(
     ("before", "after", "values"),
     [
