@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 __all__ = ["Case", "cases"]
 
 
@@ -30,6 +32,7 @@ def cases() -> Iterator[Case]:
     """Every case."""
     yield from _products()
     yield from _convolutions()
+    yield from _known()
     yield from _groups()
     yield from _attentions()
     yield from _norms()
@@ -153,6 +156,45 @@ def _convolutions() -> Iterator[Case]:
                 name=f"conv_{images}_{size}_{inputs}_{outputs}_{taps}_{stride}{apart}_{dtype}",
                 function=function(stride, pad, (far, near)),
                 shapes=((images, size, size, inputs), (taps, taps, inputs, outputs), (outputs,)),
+                dtype=dtype,
+            )
+
+
+def _known() -> Iterator[Case]:
+    """Weights that lie in the module, which may be turned before the first call."""
+    import jax
+    import jax.numpy as jnp
+
+    def drawn(*sizes: int) -> Any:
+        return np.random.default_rng(7).standard_normal(sizes, np.float32)
+
+    def product(weights: Any) -> Callable[..., Any]:
+        return lambda x: jax.nn.gelu(x @ jnp.asarray(weights, x.dtype) / weights.shape[0] ** 0.5)
+
+    def convolution(weights: Any, stride: int) -> Callable[..., Any]:
+        def function(x: Any) -> Any:
+            layout = ("NHWC", "HWIO", "NHWC")
+            w = jnp.asarray(weights / weights[..., 0].size ** 0.5, x.dtype)
+            pads = [(1, 1)] * 2
+            return jax.lax.conv_general_dilated(
+                x, w, (stride, stride), pads, dimension_numbers=layout
+            )
+
+        return function
+
+    for dtype in ("float16", "float32"):
+        for m, n, k in ((128, 768, 768), (2048, 512, 512), (33, 136, 1030), (1, 1000, 512)):
+            yield Case(
+                name=f"known_{m}_{n}_{k}_{dtype}",
+                function=product(drawn(k, n)),
+                shapes=((m, k),),
+                dtype=dtype,
+            )
+        for size, inputs, outputs, stride in ((56, 64, 64, 1), (7, 256, 256, 1), (30, 3, 40, 2)):
+            yield Case(
+                name=f"known_conv_{size}_{inputs}_{outputs}_{stride}_{dtype}",
+                function=convolution(drawn(3, 3, inputs, outputs), stride),
+                shapes=((2, size, size, inputs),),
                 dtype=dtype,
             )
 

@@ -7,36 +7,47 @@ many copies are multiplied in turn as do not fit. Needs nothing but NVIDIA's dri
 import argparse
 import ctypes
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-SIZES = [
+Size = tuple[int, int, int, str]
+"""Rows, columns, what is summed, and how both sides lie."""
+Form = tuple[int, int, int, int, int]
+SIZES: list[Size] = [
     (m, n, k, layout)
     for m, layout in ((197, "nt"), (128, "nn"))
     for n, k in ((2304, 768), (768, 768), (3072, 768), (768, 3072))
 ]
-FORMS = [
+FORMS: list[Form] = [
     # rows, columns, inner, warps, stages
     *((64, 64, 64, 4, 4), (64, 64, 64, 4, 6), (64, 64, 64, 4, 8), (64, 64, 64, 4, 12)),
     *((64, 64, 128, 4, 3), (64, 64, 128, 4, 5), (64, 32, 128, 4, 4), (64, 32, 64, 4, 8)),
     *((64, 32, 64, 4, 14), (32, 64, 64, 4, 8), (32, 64, 64, 4, 14), (32, 32, 128, 4, 6)),
-    *((64, 128, 64, 4, 6), (64, 96, 64, 4, 6)),
+    (64, 128, 64, 4, 6),
 ]
-PARTS = {768: (1,), 3072: (1, 2, 4)}
+_MOST_PROGRAMS = 264
+"""Two for each multiprocessor of an H200: with more, sums are not cut into parts."""
 COPIES = 24
 CALLS = 96
 
 
 def compile_all(folder: Path) -> None:
-    """The PTX of every tile for every size, and how to launch it."""
+    """Products of f16, as in transformers of a text and of an image."""
+    compile_products(folder, SIZES, FORMS, "f16")
+
+
+def compile_products(
+    folder: Path, sizes: Sequence[Size], forms: Sequence[Form], element: str
+) -> None:
+    """The PTX of every tile for every size, how to launch it, and which of them edgec takes."""
     import math
 
     from iree.compiler import ir
 
     from edgec.targets import find
     from edgec.toolchain.kernels.cuda import products
-    from edgec.toolchain.kernels.cuda.choice import Choice
+    from edgec.toolchain.kernels.cuda.choice import Choice, choose
     from edgec.toolchain.kernels.cuda.library import Library, variant_of
     from edgec.toolchain.kernels.cuda.placing import place_kernels
     from edgec.toolchain.kernels.cuda.triton_compiler import TritonCompiler
@@ -48,11 +59,23 @@ def compile_all(folder: Path) -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     found = []
-    for m, n, k, layout in SIZES:
-        text = ProductKey(batch=1, m=m, k=k, n=n, layout=layout, element="f16").program
-        for rows, columns, inner, warps, stages in _fitting(gpu.shared_memory):
+    width = 4 if element == "f32" else 2
+    for m, n, k, layout in sizes:
+        text = ProductKey(batch=1, m=m, k=k, n=n, layout=layout, element=element).program
+        taken = choose(gpu, (m, n, k), f32=element == "f32", along=layout == "nt", large=False)
+        for rows, columns, inner, warps, stages in forms:
             tiles = math.ceil(m / rows) * math.ceil(n / columns)
-            for parts in PARTS[k]:
+            steps = math.ceil(k / inner)
+            if (rows + columns) * inner * width * stages > gpu.shared_memory:
+                continue
+            for parts in (1, 2, 4, 8, 16):
+                each = math.ceil(steps / parts)
+                if parts > 1 and (
+                    tiles * parts > _MOST_PROGRAMS
+                    or steps < 4 * parts
+                    or math.ceil(steps / each) != parts
+                ):
+                    continue
                 choice = Choice(
                     form=f"{rows}x{columns}x{inner}s{stages}",
                     rows=rows,
@@ -62,7 +85,7 @@ def compile_all(folder: Path) -> None:
                     stages=stages,
                     tiles=tiles,
                     parts=parts,
-                    steps=math.ceil(k / inner / parts),
+                    steps=each,
                     time=0.0,
                 )
                 products.choose = lambda *_, choice=choice, **__: choice  # type: ignore[attr-defined]
@@ -79,16 +102,18 @@ def compile_all(folder: Path) -> None:
                 if not isinstance(binary, Binary):
                     continue
                 (folder / f"{variant.symbol}.ptx").write_bytes(binary.data)
+                of_taken = (taken.rows, taken.columns, taken.inner, taken.parts)
                 found.append(
                     {
                         "size": f"{m} x {n} x {k} {layout}",
                         "form": choice.form,
                         "parts": parts,
+                        "taken": (rows, columns, inner, parts) == of_taken,
                         **launched(launch, variant, binary),
                         "weights": "b",
-                        "copied": n * k * 2,
+                        "copied": n * k * width,
                         "sizes": {
-                            **{"a": m * k * 2, "c": m * n * 2},
+                            **{"a": m * k * width, "c": m * n * width},
                             "work": tiles * parts * rows * columns * 4,
                             "counters": max(launch.counters, 1) * 4,
                         },
@@ -109,12 +134,6 @@ def launched(launch: Any, variant: Any, binary: Any) -> dict[str, Any]:
         "threads": binary.threads,
         "shared": binary.shared,
     }
-
-
-def _fitting(shared: int) -> Iterator[tuple[int, int, int, int, int]]:
-    for rows, columns, inner, warps, stages in FORMS:
-        if columns & (columns - 1) == 0 and (rows + columns) * inner * 2 * stages <= shared:
-            yield rows, columns, inner, warps, stages
 
 
 class _Attribute(ctypes.Structure):
@@ -171,6 +190,7 @@ def run_all(folder: Path) -> None:
     """Microseconds of each kernel, the quickest of each size first."""
     driver = Driver()
     rows: dict[str, list[tuple[float, str, int]]] = {}
+    taken: dict[str, float] = {}
     for each in json.loads((folder / "tiles.json").read_text()):
         try:
             us = timed(driver, folder, each)
@@ -178,10 +198,19 @@ def run_all(folder: Path) -> None:
             print(each["size"], each["form"], error)
             continue
         rows.setdefault(each["size"], []).append((us, each["form"], each["parts"]))
+        if each.get("taken"):
+            taken[each["size"]] = min(us, taken.get(each["size"], us))
     for size, times in rows.items():
         print(size)
         for us, form, parts in sorted(times):
             print(f"  {us:6.2f}  {form} in {parts}")
+    if taken:
+        longer = [us / min(rows[size])[0] for size, us in taken.items()]
+        mean, worst = (100 * (each - 1) for each in (sum(longer) / len(longer), max(longer)))
+        print(
+            f"edgec's tiles, of {len(taken)} sizes: {mean:.0f} % longer than the quickest", end=""
+        )
+        print(f", at worst {worst:.0f} %")
 
 
 def timed(driver: Driver, folder: Path, each: dict[str, Any]) -> float:

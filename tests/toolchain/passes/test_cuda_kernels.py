@@ -126,6 +126,36 @@ def test_f32_keeps_its_precision_in_a_kernel_of_its_own() -> None:
     assert launch.constants["PRECISION"] == "tf32x3"
 
 
+@pytest.mark.parametrize(
+    ("target", "dtype", "turned"),
+    [("cuda:sm_90", "float32", True), ("cuda:sm_90", "float16", False), ("cuda", "float32", False)],
+)
+def test_weights_of_f32_are_turned_once_for_units_that_sum_along_memory(
+    target: str, dtype: str, turned: bool
+) -> None:
+    weights = np.random.default_rng(0).standard_normal((256, 512)).astype(dtype)
+    windows = np.random.default_rng(1).standard_normal((3, 3, 64, 128)).astype(dtype)
+
+    def function(x, image):
+        dimensions = ("NHWC", "HWIO", "NHWC")
+        window = jax.lax.conv_general_dilated(
+            image, windows, (1, 1), "SAME", dimension_numbers=dimensions
+        )
+        return x @ weights, window
+
+    text = lower(function, (128, 256), (1, 28, 28, 64), dtype=dtype)
+    after, launches = place(text, target)
+    product, window = sorted(launches, key=lambda launch: launch.source, reverse=True)
+    assert after.count("stablehlo.transpose") == 2 * turned
+    assert product.name.startswith("product_nt_" if turned else "product_nn_")
+    assert values(product, "b_inner") == [1 if turned else 512]
+    assert window.constants["TURNED"] == turned
+    # What changes from call to call is not turned.
+    after, (launch,) = place(lower(lambda x, w: x @ w, (128, 256), (256, 512), dtype=dtype), target)
+    assert launch.name.startswith("product_nn_")
+    assert "stablehlo.transpose" not in after
+
+
 def test_a_product_with_a_turned_matrix_reads_it_as_it_lies() -> None:
     # JAX transposes first; einsum gives the product itself the turned form.
     text = lower(lambda x, w: jnp.einsum("mk,nk->mn", x, w), (64, 256), (512, 256))

@@ -70,6 +70,10 @@ def _widened(value: Any) -> Any:
 interpreter.InterpreterBuilder.create_dot = _dot_of_halves
 
 
+KNOWN = np.random.default_rng(7).standard_normal((3, 3, 24, 40), np.float32)
+"""Weights that lie in the program."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
     name: str
@@ -194,6 +198,9 @@ def cases() -> list[Case]:
         layout = ("NHWC", "HWIO", "NHWC")
         y = jax.lax.conv_general_dilated(x, w, (2, 2), [(1, 1)] * 2, dimension_numbers=layout)
         return jax.nn.relu(y + bias)
+
+    def of_known_weights(x: Any, bias: Any) -> Any:
+        return convolution(x, KNOWN, bias)
 
     def dilated(x: Any, w: Any, bias: Any) -> Any:
         layout = ("NHWC", "HWIO", "NHWC")
@@ -381,6 +388,18 @@ def cases() -> list[Case]:
             name="f32: a window with gaps",
             function=dilated,
             shapes=((2, 17, 15, 24), (3, 3, 24, 40), (40,)),
+            dtype="float32",
+        ),
+        Case(
+            name="f32: convolution of known weights",
+            function=of_known_weights,
+            shapes=((2, 17, 15, 24), (40,)),
+            dtype="float32",
+        ),
+        Case(
+            name="f32: product of known weights",
+            function=lambda x: x @ KNOWN[0, 0],
+            shapes=((70, 24),),
             dtype="float32",
         ),
         Case(

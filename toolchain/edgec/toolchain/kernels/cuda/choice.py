@@ -1,10 +1,10 @@
 """Sizes of a product to the kernel and the number of parts that should be fastest."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edgec.targets import Gpu
-from edgec.toolchain.kernels.cuda.variants import Constant
+from edgec.toolchain.kernels.cuda.variants import FAMILIES, Constant
 from edgec.toolchain.kernels.gpu.tiles import Tile
 
 __all__ = ["Choice", "choose", "ranked"]
@@ -78,13 +78,48 @@ _CONVOLUTIONS: dict[str, _Form] = {
     "deep": _form(64, 64, 128, 4, 3, start=2.6, step=0.31, load=1.45, whole=False),
     "narrow": _form(64, 32, 128, 4, 4, start=2.5, step=0.26, load=1.5, whole=False),
 }
+_F32_ALONG: dict[str, _Form] = {
+    "narrow": _form(64, 32, 64, 4, 4, start=2.0, step=0.81, load=0.75, whole=False),
+    "middle": _form(64, 64, 32, 4, 4, start=2.5, step=0.73, load=0.7, whole=False),
+    "deep": _form(64, 64, 64, 4, 3, start=2.0, step=1.34, load=0.7, whole=False),
+    "square": _form(128, 128, 32, 8, 3, start=6.0, step=1.63, load=1.0, whole=False),
+}
+"""Three products a step, what is summed lies together. Fitted to 55 sizes; of 20 that another
+seed drew they take 7 % longer than the quickest of 8 tiles (`benchmarks/cuda/f32_tiles.py`)."""
+_F32_ACROSS: dict[str, _Form] = {
+    "narrow": _form(64, 32, 64, 4, 4, start=2.75, step=0.99, load=0.8, whole=False),
+    "middle": _form(64, 64, 32, 4, 4, start=2.25, step=1.4, load=0.75, whole=False),
+    "tall": _form(128, 64, 32, 4, 3, start=5.5, step=1.8, load=0.7, whole=False),
+}
+"""Columns lie together, and each tile is turned on its way to the matrix units: of 8 sizes."""
 _JOIN = 1.0
 _JOIN_PART = 0.36
-_F32 = 2.2
-"""How much longer a step takes in f32: as many bytes, three products."""
+_GATHERED = 1.15
+"""How much longer a step of f32 takes whose rows are gathered from an image."""
+_F32_WINDOW = 2.2
+"""How much longer than one of f16, of half as many elements, where weights lie across."""
 
 
-def _stages(gpu: Gpu, form: _Form, programs: float, steps: int, element: int, inner: int) -> int:
+def _forms(gpu: Gpu, *, taps: int, f32: bool, along: bool) -> dict[str, _Form]:
+    """Those that there are for a product, or a convolution."""
+    if not f32:
+        return _CONVOLUTIONS if taps else _PRODUCTS
+    if taps and along:
+        found = {w: replace(form, step=form.step * _GATHERED) for w, form in _F32_ALONG.items()}
+    elif taps:
+        found = {
+            word: replace(form, inner=form.inner // 2, step=form.step * _F32_WINDOW)
+            for word, form in _CONVOLUTIONS.items()
+        }
+    else:
+        found = _F32_ALONG if along else _F32_ACROSS
+    # Three products of a larger tile take more registers than units have that read from these.
+    is_large = FAMILIES[gpu.kernels].sums_along_memory and (along or not taps)
+    largest = (128 if is_large else 64) ** 2
+    return {word: form for word, form in found.items() if form.rows * form.columns <= largest}
+
+
+def _stages(gpu: Gpu, form: _Form, programs: float, steps: int, element: int) -> int:
     """How many steps ahead a loop copies: as many as there is shared memory for.
 
     Weights come from memory, which answers after as long as several steps take; what is asked for
@@ -94,7 +129,7 @@ def _stages(gpu: Gpu, form: _Form, programs: float, steps: int, element: int, in
     if form.whole:
         return form.stages  # Their steps take longer than memory needs to answer.
     room = gpu.shared_memory // (1 if programs <= 1 else 2) - _OTHER_SHARED
-    fitting = room // ((form.rows + form.columns) * inner * element)
+    fitting = room // ((form.rows + form.columns) * form.inner * element)
     found = [n for n in (form.stages, *_STAGES) if n == form.stages or n <= fitting]
     return next((n for n in found if n >= steps), max(found))
 
@@ -142,6 +177,7 @@ def choose(
     batch: int = 1,
     taps: int = 0,
     f32: bool = False,
+    along: bool = True,
     large: bool = False,
     wanted: Tile | None = None,
 ) -> Choice:
@@ -149,9 +185,9 @@ def choose(
 
     Args:
         wanted: the tile that was measured to be best.
-        gpu, sizes, batch, taps, f32, large: see `ranked`.
+        gpu, sizes, batch, taps, f32, along, large: see `ranked`.
     """
-    found = ranked(gpu, sizes, batch=batch, taps=taps, f32=f32, large=large)
+    found = ranked(gpu, sizes, batch=batch, taps=taps, f32=f32, along=along, large=large)
     return next((choice for choice in found if choice.tile == wanted), found[0])
 
 
@@ -162,6 +198,7 @@ def ranked(
     batch: int = 1,
     taps: int = 0,
     f32: bool = False,
+    along: bool = True,
     large: bool = False,
 ) -> list[Choice]:
     """All choices for [m, k] times [k, n], those expected to be quick first.
@@ -171,22 +208,21 @@ def ranked(
         sizes: m, n, k; for a convolution k is its input channels.
         batch: how many such products.
         taps: for a convolution, how many places its window has; 0 for a product.
-        f32: whether elements have 4 bytes: a step is half as long.
+        f32: whether elements have 4 bytes.
+        along: whether what is summed lies together on the right side.
         large: whether the form `large` exists and may be used.
     """
     m, n, k = sizes
-    forms = _CONVOLUTIONS if taps else _PRODUCTS
+    element = 4 if f32 else 2
     found = []
-    for word, form in forms.items():
+    for word, form in _forms(gpu, taps=taps, f32=f32, along=along).items():
         if word == "large" and (not large or batch > 1):
             continue
-        if f32 and form.rows * form.columns > 64 * 64:
-            continue  # Three products of such a tile do not fit into the registers.
-        if (form.rows + form.columns) * form.inner * 2 * (form.stages - 1) > gpu.shared_memory:
+        inner = form.inner
+        if (form.rows + form.columns) * inner * element * (form.stages - 1) > gpu.shared_memory:
             continue
         tiles = math.ceil(m / form.rows) * math.ceil(n / form.columns)
-        inner = form.inner // 2 if f32 else form.inner
-        pace = form.step * (_F32 if f32 else 1.0) * _CLOCK / gpu.clock
+        pace = form.step * _CLOCK / gpu.clock
         # Three products of half the rate take six times as long for each of half as many.
         flops = 2 * form.rows * form.columns * inner * (6 if f32 else 1)
         pace = max(pace, flops * gpu.multiprocessors / (gpu.tensor * 1e6 * _RATE))
@@ -214,7 +250,7 @@ def ranked(
                     columns=form.columns,
                     inner=inner,
                     warps=form.warps,
-                    stages=_stages(gpu, form, programs, each, 4 if f32 else 2, inner),
+                    stages=_stages(gpu, form, programs, each, element),
                     tiles=tiles,
                     parts=parts,
                     steps=each,

@@ -9,6 +9,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.kernels.cuda.choice import choose
 from edgec.toolchain.kernels.cuda.grouped import place_grouped
+from edgec.toolchain.kernels.cuda.inner_last import turned_weights
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.cuda.products import LEAST_WORK, NOT_SPLIT
 from edgec.toolchain.kernels.gpu.dispatches import replace
@@ -45,9 +46,17 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
     with ir.InsertionPoint(tail.last.owner.operation):
         c = found.gathered(_MULTIPLE)
         sizes = (c.rows, c.outputs, c.inputs)
+        turned = turned_weights(c.weight, (c.taps, c.inputs, c.outputs), library)
         key = str(window_key(conv))
         wanted = library.tiles.get(key)
-        choice = choose(library.gpu, sizes, taps=c.taps, f32=str(element) == "f32", wanted=wanted)
+        choice = choose(
+            library.gpu,
+            sizes,
+            taps=c.taps,
+            f32=str(element) == "f32",
+            along=turned is not None,
+            wanted=wanted,
+        )
         split = choice.parts > 1
         room = choice.tiles * choice.parts * choice.rows * choice.columns
         work = {"work": ir.RankedTensorType.get([room], ir.F32Type.get())}
@@ -61,7 +70,7 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
                 stages=choice.stages,
                 reads={
                     "x": c.image,
-                    "w": c.weight,
+                    "w": c.weight if turned is None else turned,
                     **tail.reads(c.image),
                 },
                 writes={"c": last, **(work if split else {})},
@@ -79,6 +88,7 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
                 },
                 constants={
                     **choice.constants,
+                    "TURNED": turned is not None,
                     "SPLIT": split,
                     "PRECISION": library.precision,
                     **({} if split else NOT_SPLIT),

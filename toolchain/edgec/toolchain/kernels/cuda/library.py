@@ -127,6 +127,11 @@ class Library(Dispatches):
         """Whether kernels may copy whole tiles by descriptor (Hopper and later)."""
         return FAMILIES[self.gpu.kernels].descriptors > 0
 
+    @property
+    def sums_along_memory(self) -> bool:
+        """Whether matrix units take f32 only where what is summed lies together (Hopper's)."""
+        return FAMILIES[self.gpu.kernels].sums_along_memory
+
     def call(self, launch: Launch) -> list[Any] | Declined:
         """Dispatch a kernel at the current insertion point; nothing happens if it is declined."""
         refusal = self.refusal(list(launch.reads.values()))

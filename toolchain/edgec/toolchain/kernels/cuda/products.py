@@ -11,6 +11,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir.read import element_type
 from edgec.toolchain.ir.write import shape
 from edgec.toolchain.kernels.cuda.choice import Choice, choose
+from edgec.toolchain.kernels.cuda.inner_last import with_inner_last
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.cuda.variants import Constant
 from edgec.toolchain.kernels.gpu.dispatches import replace
@@ -42,6 +43,8 @@ def rewrite_product(op: Any, library: Library) -> None:
     if reason:
         library.answers.record(op, str(found), found.work, Declined(reason=reason))
         return
+    validate(found, "product")
+    found = with_inner_last(found, op, library)
     tail = find_finish(found.value, _element(found.element), found.n, library.answers)
     key = ProductKey(
         batch=found.count,
@@ -56,10 +59,10 @@ def rewrite_product(op: Any, library: Library) -> None:
         (found.m, found.n, found.k),
         batch=found.count,
         f32=found.element == "f32",
+        along=found.right.inner == 1,
         large=library.has_descriptors and _is_large(found, tail),
         wanted=library.tiles.get(str(key)),
     )
-    validate(found, "product")
     with ir.InsertionPoint(tail.last.owner.operation):
         kind = element_type(tail.last)
         flat = ir.RankedTensorType.get([found.count, found.m, found.n], kind)

@@ -73,17 +73,23 @@ def _programs() -> Iterator[str]:
                 x, y = (f"tensor<1x{size}x{size}x{n}x{element}>" for n in (inputs, outputs))
                 w = f"tensor<{taps}x{taps}x{inputs}x{outputs}x{element}>"
                 pad = taps // 2
-                yield _program(
-                    *(x, w, y),
-                    "stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]"
-                    f"->[b, 0, 1, f], window = {{pad = [[{pad}, {pad}], [{pad}, {pad}]]}} "
-                    "{batch_group_count = 1 : i64, feature_group_count = 1 : i64}",
-                )
+                for known in (False, True) if element == "f32" else (False,):
+                    yield _program(
+                        *(x, w, y),
+                        "stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]"
+                        f"->[b, 0, 1, f], window = {{pad = [[{pad}, {pad}], [{pad}, {pad}]]}} "
+                        "{batch_group_count = 1 : i64, feature_group_count = 1 : i64}",
+                        known=known,
+                    )
 
 
-def _program(x: str, w: str, y: str, operation: str) -> str:
+def _program(x: str, w: str, y: str, operation: str, *, known: bool = False) -> str:
+    """One operation; its weights are `known` before the first call, or an argument."""
+    given = "" if known else f", %w: {w}"
+    made = f"%w = stablehlo.constant dense<1.0> : {w}" if known else ""
     return f"""
-func.func @main(%x: {x}, %w: {w}) -> {y} {{
+func.func @main(%x: {x}{given}) -> {y} {{
+  {made}
   %0 = {operation} : ({x}, {w}) -> {y}
   return %0 : {y}
 }}"""

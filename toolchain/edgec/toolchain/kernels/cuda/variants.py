@@ -22,18 +22,20 @@ class Family:
         capability: as Triton names it.
         ptx: the lowest version of PTX that has what the kernels use.
         descriptors: the same for those that copy whole tiles by descriptor; 0 where none can.
+        sums_along_memory: whether matrix units take f32 only where what is summed lies together.
     """
 
     capability: int
     ptx: int
     descriptors: int = 0
+    sums_along_memory: bool = False
 
 
 FAMILIES = {
     "sm_80": Family(capability=80, ptx=76),
     # Below 8.6, Triton stores a descriptor's strides as old assemblers want them; newer drivers
     # read these wrongly (all zeros on an H200).
-    "sm_90a": Family(capability=90, ptx=80, descriptors=87),
+    "sm_90a": Family(capability=90, ptx=80, descriptors=87, sums_along_memory=True),
 }
 
 

@@ -30,7 +30,7 @@ class CudaKernels:
     and bf16 in f32 then.
 
     Measured on an H200 (`docs/benchmarks_cuda.md`), plain IREE and with this: BERT-base in f16
-    2.22 and 0.62 ms, ResNet-50 34.8 and 0.59 (f32: 61.0 and 1.27), 8192 x 8192 x 8192 in f16 7.17
+    2.22 and 0.62 ms, ResNet-50 34.8 and 0.59 (f32: 61.0 and 0.85), 8192 x 8192 x 8192 in f16 7.17
     and 2.02 with 0.6 for the result's memory.
     """
 

@@ -15,10 +15,11 @@ def convolution(
     taps_wide, taps, stride_high, stride_wide, dilation_high, dilation_wide, pad_high, pad_wide,
     steps_part, slot, what, clip_slope, clip_low, clip_high,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    SPLIT: tl.constexpr, PRECISION: tl.constexpr,
+    TURNED: tl.constexpr, SPLIT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """C = finish(X * W): `x` is [images, high, wide, pixel], `w` [taps, inputs, outputs].
 
+    TURNED, `w` is [taps, outputs, inputs].
     A tap takes `inputs` elements from its pixel on: `pixel` of them, or those of the pixels to the
     right, too, where a row of a window is one tap. These and `outputs` are multiples of 8. Grid:
     (tiles, parts, 1); the product is that of [images * out_high * out_wide, taps * inputs] and
@@ -54,7 +55,10 @@ def convolution(
         inside = inside & (row < m)
         x_at = x + (x_row + down * wide + along)[:, None] * pixel + channel[None, :]
         values = tl.load(x_at, mask=inside[:, None] & (channel[None, :] < inputs), other=0.0)
-        w_at = w + (tap * inputs + channel)[:, None] * outputs + column_in[None, :]
+        if TURNED:
+            w_at = w + (tap * outputs + column_in)[None, :] * inputs + channel[:, None]
+        else:
+            w_at = w + (tap * inputs + channel)[:, None] * outputs + column_in[None, :]
         weights = tl.load(w_at, mask=channel[:, None] < inputs, other=0.0)
         total = multiply(values, weights, total, PRECISION)
     done = True
