@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.from_jax.refusals import place_of_location
-from edgec.exporters.mesh.asking import Shardy
+from edgec.exporters.mesh.asking import Shardy, uneven
 from edgec.exporters.mesh.cut import Cut, Part, cut_program
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.dtypes import DType
@@ -212,6 +212,8 @@ def _asked(
         "shardings": dict(shardings),
     }
     found = shardy.ask(request, folder, name)
+    if "uneven" in found:
+        raise uneven(name, str(mesh))
     if "problem" in found:
         raise UnsupportedOp(
             f"Shardy does not partition {name}: {found['problem']}",

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from edgec.exporters.mesh.even import make_even, takes_even
 from edgec.exporters.mesh.flatten import flatten
 from edgec.exporters.mesh.leading import lead
 
@@ -26,6 +27,10 @@ _LOCAL = (
     "sdy-reshard-to-collectives))",
     "builtin.module(sdy-convert-global-to-local)",
 )
+_SUMS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution")
+"""What sums along an axis that is cut, so that devices' results are summed."""
+_PLACED = ("stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice")
+"""What reads or writes at a place that is computed."""
 _SMALLEST = 1024
 """Constants of fewer bytes stay in the code, on every device."""
 
@@ -35,12 +40,13 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         request: `source` (MLIR that jaxlib reads), `output`, `weights` (an .npz for the constants
-            that are taken out), `axes` (of the mesh, in order), `shardings` (of the arguments that
-            the caller wants cut: for each axis a list of names).
+            that are taken out, if `lift` says so), `axes` (of the mesh, in order), `shardings` (of
+            the arguments that the caller wants cut: for each axis a list of names).
 
     Returns:
         `arguments` and `results` (how each is cut), `lifted` (how many constants have become
-        arguments at the end), or `problem` and `place`.
+        arguments at the end), or `problem` and `place`, or `uneven`: the mesh does not divide an
+        argument as it is to be cut.
     """
     from jax._src.interpreters.mlir import make_ir_context
     from jaxlib.mlir import ir
@@ -56,10 +62,13 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
         _run(module, _CLEAN)
         lifted = _lift(main, Path(request["weights"]))
         _shard(main, mesh, request["shardings"])
+        if not takes_even(main, axes):
+            return {"uneven": True}
         try:
             _run(module, _PROPAGATE)
             _run(module, _RULES)
             for function in _functions(module).values():
+                make_even(function, axes)
                 _make_whole(function)
             for pipeline in _LOCAL:
                 _run(module, pipeline)
@@ -225,10 +234,10 @@ def _inside(operation: Any) -> Iterator[Any]:
 
 
 def _make_whole(function: Any) -> None:
-    """Whole axes for operations that move elements along them: slices, reverses, rolls.
+    """Whole axes for operations that do more along them than the same to each element.
 
     Shardy lets such an axis stay cut, and then finds that the devices would have to speak to each
-    other within the operation; between operations they can.
+    other within the operation, or sums what is no sum: between operations they can speak.
     """
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy
@@ -237,9 +246,7 @@ def _make_whole(function: Any) -> None:
         if "sdy.sharding_rule" not in operation.attributes:
             continue
         rule = sdy.OpShardingRuleAttr(operation.attributes["sdy.sharding_rule"])
-        moved = set(rule.permutation_factors)
-        if operation.name == "stablehlo.dynamic_slice":
-            moved = set(range(len(rule.factor_sizes)))
+        moved = _moved(operation, rule)
         if not moved:
             continue
         for index, mapping in enumerate(rule.operand_mappings):
@@ -265,26 +272,78 @@ def _make_whole(function: Any) -> None:
         own["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(given)
 
 
+def _moved(operation: Any, rule: Any) -> set[int]:
+    """The factors of an operation's rule along which it is computed by one device alone."""
+    summed = set(rule.reduction_factors)
+    moved = {*rule.permutation_factors, *rule.need_replication_factors}
+    every = set(range(len(rule.factor_sizes)))
+    if operation.name in _PLACED:
+        return every
+    if operation.name == "stablehlo.scatter":
+        each = [_factors(mapping) for mapping in (*rule.operand_mappings, *rule.result_mappings)]
+        updates = each[len(operation.results) + 1]
+        return every - (each[0] & updates & each[-1]) | moved | summed
+    return moved if operation.name in _SUMS or _is_sum(operation) else moved | summed
+
+
+def _factors(mapping: Any) -> set[int]:
+    from jaxlib.mlir.dialects import sdy
+
+    dims = sdy.TensorMappingAttr(mapping).dim_mappings
+    return {factor for dim in dims for factor in sdy.DimMappingAttr(dim).factor_indices}
+
+
+def _is_sum(operation: Any) -> bool:
+    """Whether it reduces one array by addition, so that devices' results are summed."""
+    if operation.name != "stablehlo.reduce" or len(operation.results) != 1:
+        return False
+    inner = [op.operation.name for op in operation.regions[0].blocks[0].operations]
+    return inner == ["stablehlo.add", "stablehlo.return"]
+
+
 def _sharding_of(value: Any) -> Any | None:
     """How a value is cut, as its operation or its function says; None where neither does."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy
 
     if isinstance(value, ir.BlockArgument):
-        argument = value
-        owner = argument.owner.owner
-        if owner.name != "func.func" or "arg_attrs" not in owner.attributes:
+        owner = value.owner.owner.operation  # a function's own `name` is its symbol
+        if owner.name == "sdy.manual_computation":
+            return _inside_of(owner, _per_value(owner.attributes["in_shardings"])[value.arg_number])
+        if owner.name != "func.func":
+            return _given(owner, value.arg_number)
+        if "arg_attrs" not in owner.attributes:
             return None
-        notes = ir.DictAttr(ir.ArrayAttr(owner.attributes["arg_attrs"])[argument.arg_number])
+        notes = ir.DictAttr(ir.ArrayAttr(owner.attributes["arg_attrs"])[value.arg_number])
         return sdy.TensorShardingAttr(notes["sdy.sharding"]) if "sdy.sharding" in notes else None
     result = ir.OpResult(value)
-    owner = result.owner
-    if "sdy.sharding" not in owner.attributes:
-        return None
-    attribute = owner.attributes["sdy.sharding"]
+    owner = result.owner.operation
+    if owner.name == "sdy.manual_computation":
+        return _per_value(owner.attributes["out_shardings"])[result.result_number]
     if owner.name in ("sdy.reshard", "sdy.sharding_constraint"):
-        return sdy.TensorShardingAttr(attribute)
-    return _per_value(attribute)[result.result_number]
+        return sdy.TensorShardingAttr(owner.attributes["sharding"])
+    return _given(owner, result.result_number)
+
+
+def _given(operation: Any, number: int) -> Any | None:
+    """How an operation says that its result, or what its regions carry, is cut."""
+    if "sdy.sharding" not in operation.attributes:
+        return None
+    each = _per_value(operation.attributes["sdy.sharding"])
+    return each[number] if number < len(each) else None
+
+
+def _inside_of(operation: Any, sharding: Any) -> Any:
+    """How an array that devices are given by hand is cut along the other axes."""
+    from jaxlib.mlir.dialects import sdy
+
+    manual = sdy.ManualAxesAttr(operation.attributes["manual_axes"])
+    by_hand = {str(manual[i]) for i in range(len(manual))}
+    dims = []
+    for dim in map(sdy.DimensionShardingAttr, sharding.dimension_shardings):
+        left = [axis for axis in dim.axes if sdy.AxisRefAttr(axis).name not in by_hand]
+        dims.append(sdy.DimensionShardingAttr.get(left, is_closed=True))
+    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, dims)
 
 
 def _per_value(attribute: Any) -> list[Any]:
@@ -332,7 +391,10 @@ def _shardings(
             found.append([[] for _ in range(rank)])
             continue
         cuts = []
-        for dim in sdy.TensorShardingAttr(own["sdy.sharding"]).dimension_shardings:
+        sharding = sdy.TensorShardingAttr(own["sdy.sharding"])
+        if len(list(sharding.unreduced_axes)):
+            return "an array that comes in or goes out is not summed yet (unreduced)"
+        for dim in sharding.dimension_shardings:
             names = []
             for axis in sdy.DimensionShardingAttr(dim).axes:
                 reference = sdy.AxisRefAttr(axis)
@@ -372,7 +434,8 @@ def main() -> None:
     """Answer requests until there are no more."""
     for line in sys.stdin:
         request, reply = map(Path, json.loads(line))
-        reply.write_text(json.dumps(partition(json.loads(request.read_text()))))
+        asked = json.loads(request.read_text())
+        reply.write_text(json.dumps(partition(asked)))
         print("done", flush=True)
 
 
