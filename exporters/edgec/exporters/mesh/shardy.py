@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from edgec.exporters.mesh.artifact import read
 from edgec.exporters.mesh.even import make_even, takes_even
 from edgec.exporters.mesh.flatten import flatten
 from edgec.exporters.mesh.leading import lead
@@ -60,7 +61,7 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
         main = _functions(module)["main"]
         flatten(module, main)
         _run(module, _CLEAN)
-        lifted = _lift(main, Path(request["weights"]))
+        lifted = _lift(main, Path(request["weights"])) if request["lift"] else 0
         _shard(main, mesh, request["shardings"])
         if not takes_even(main, axes):
             return {"uneven": True}
@@ -435,7 +436,8 @@ def main() -> None:
     for line in sys.stdin:
         request, reply = map(Path, json.loads(line))
         asked = json.loads(request.read_text())
-        reply.write_text(json.dumps(partition(asked)))
+        answer = read(asked) if "artifact" in asked else partition(asked)
+        reply.write_text(json.dumps(answer))
         print("done", flush=True)
 
 
