@@ -17,6 +17,7 @@ from edgec.exporters.mesh.artifact import read
 from edgec.exporters.mesh.even import make_even, takes_even
 from edgec.exporters.mesh.flatten import flatten
 from edgec.exporters.mesh.leading import lead
+from edgec.exporters.mesh.whole import make_whole
 
 __all__ = ["main"]
 
@@ -28,10 +29,6 @@ _LOCAL = (
     "sdy-reshard-to-collectives))",
     "builtin.module(sdy-convert-global-to-local)",
 )
-_SUMS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution")
-"""What sums along an axis that is cut, so that devices' results are summed."""
-_PLACED = ("stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice")
-"""What reads or writes at a place that is computed."""
 _SMALLEST = 1024
 """Constants of fewer bytes stay in the code, on every device."""
 
@@ -70,7 +67,7 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
             _run(module, _RULES)
             for function in _functions(module).values():
                 make_even(function, axes)
-                _make_whole(function)
+                make_whole(function)
             for pipeline in _LOCAL:
                 _run(module, pipeline)
         except ir.MLIRError as error:
@@ -232,148 +229,6 @@ def _inside(operation: Any) -> Iterator[Any]:
             for op in list(block.operations):
                 yield op.operation
                 yield from _inside(op.operation)
-
-
-def _make_whole(function: Any) -> None:
-    """Whole axes for operations that do more along them than the same to each element.
-
-    Shardy lets such an axis stay cut, and then finds that the devices would have to speak to each
-    other within the operation, or sums what is no sum: between operations they can speak.
-    """
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import sdy
-
-    for operation in _inside(function):
-        if "sdy.sharding_rule" not in operation.attributes:
-            continue
-        rule = sdy.OpShardingRuleAttr(operation.attributes["sdy.sharding_rule"])
-        moved = _moved(operation, rule)
-        if not moved:
-            continue
-        for index, mapping in enumerate(rule.operand_mappings):
-            operand = operation.operands[index]
-            sharding = _sharding_of(operand)
-            whole = _without(sharding, mapping, moved)
-            if whole is not None:
-                with ir.InsertionPoint(operation), operation.location:
-                    operation.operands[index] = sdy.ReshardOp(operand, whole).result
-        own = operation.attributes
-        if "sdy.sharding" not in own:
-            continue
-        given = _per_value(own["sdy.sharding"])
-        for index, mapping in enumerate(rule.result_mappings):
-            whole = _without(given[index], mapping, moved)
-            if whole is None:
-                continue
-            result, wanted = operation.results[index], given[index]
-            with ir.InsertionPoint.after(operation), operation.location:
-                back = sdy.ReshardOp(result, wanted)
-            result.replace_all_uses_except(back.result, back.operation)
-            given[index] = whole
-        own["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(given)
-
-
-def _moved(operation: Any, rule: Any) -> set[int]:
-    """The factors of an operation's rule along which it is computed by one device alone."""
-    summed = set(rule.reduction_factors)
-    moved = {*rule.permutation_factors, *rule.need_replication_factors}
-    every = set(range(len(rule.factor_sizes)))
-    if operation.name in _PLACED:
-        return every
-    if operation.name == "stablehlo.scatter":
-        each = [_factors(mapping) for mapping in (*rule.operand_mappings, *rule.result_mappings)]
-        updates = each[len(operation.results) + 1]
-        return every - (each[0] & updates & each[-1]) | moved | summed
-    return moved if operation.name in _SUMS or _is_sum(operation) else moved | summed
-
-
-def _factors(mapping: Any) -> set[int]:
-    from jaxlib.mlir.dialects import sdy
-
-    dims = sdy.TensorMappingAttr(mapping).dim_mappings
-    return {factor for dim in dims for factor in sdy.DimMappingAttr(dim).factor_indices}
-
-
-def _is_sum(operation: Any) -> bool:
-    """Whether it reduces one array by addition, so that devices' results are summed."""
-    if operation.name != "stablehlo.reduce" or len(operation.results) != 1:
-        return False
-    inner = [op.operation.name for op in operation.regions[0].blocks[0].operations]
-    return inner == ["stablehlo.add", "stablehlo.return"]
-
-
-def _sharding_of(value: Any) -> Any | None:
-    """How a value is cut, as its operation or its function says; None where neither does."""
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import sdy
-
-    if isinstance(value, ir.BlockArgument):
-        owner = value.owner.owner.operation  # a function's own `name` is its symbol
-        if owner.name == "sdy.manual_computation":
-            return _inside_of(owner, _per_value(owner.attributes["in_shardings"])[value.arg_number])
-        if owner.name != "func.func":
-            return _given(owner, value.arg_number)
-        if "arg_attrs" not in owner.attributes:
-            return None
-        notes = ir.DictAttr(ir.ArrayAttr(owner.attributes["arg_attrs"])[value.arg_number])
-        return sdy.TensorShardingAttr(notes["sdy.sharding"]) if "sdy.sharding" in notes else None
-    result = ir.OpResult(value)
-    owner = result.owner.operation
-    if owner.name == "sdy.manual_computation":
-        return _per_value(owner.attributes["out_shardings"])[result.result_number]
-    if owner.name in ("sdy.reshard", "sdy.sharding_constraint"):
-        return sdy.TensorShardingAttr(owner.attributes["sharding"])
-    return _given(owner, result.result_number)
-
-
-def _given(operation: Any, number: int) -> Any | None:
-    """How an operation says that its result, or what its regions carry, is cut."""
-    if "sdy.sharding" not in operation.attributes:
-        return None
-    each = _per_value(operation.attributes["sdy.sharding"])
-    return each[number] if number < len(each) else None
-
-
-def _inside_of(operation: Any, sharding: Any) -> Any:
-    """How an array that devices are given by hand is cut along the other axes."""
-    from jaxlib.mlir.dialects import sdy
-
-    manual = sdy.ManualAxesAttr(operation.attributes["manual_axes"])
-    by_hand = {str(manual[i]) for i in range(len(manual))}
-    dims = []
-    for dim in map(sdy.DimensionShardingAttr, sharding.dimension_shardings):
-        left = [axis for axis in dim.axes if sdy.AxisRefAttr(axis).name not in by_hand]
-        dims.append(sdy.DimensionShardingAttr.get(left, is_closed=True))
-    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, dims)
-
-
-def _per_value(attribute: Any) -> list[Any]:
-    """How each result of an operation is cut."""
-    from jaxlib.mlir.dialects import sdy
-
-    each = sdy.TensorShardingPerValueAttr(attribute).shardings
-    return [sdy.TensorShardingAttr(sharding) for sharding in each]
-
-
-def _without(sharding: Any | None, mapping: Any, factors: set[int]) -> Any | None:
-    """The sharding with the axes of these factors whole; None where they are."""
-    from jaxlib.mlir.dialects import sdy
-
-    if sharding is None:
-        return None
-    mappings = list(sdy.TensorMappingAttr(mapping).dim_mappings)
-    old = [sdy.DimensionShardingAttr(d) for d in sharding.dimension_shardings]
-    doomed = [
-        bool(d.axes) and bool(set(sdy.DimMappingAttr(m).factor_indices) & factors)
-        for d, m in zip(old, mappings, strict=True)
-    ]
-    if not any(doomed):
-        return None
-    dims = [
-        sdy.DimensionShardingAttr.get([], is_closed=True) if gone else d
-        for d, gone in zip(old, doomed, strict=True)
-    ]
-    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, dims)
 
 
 def _shardings(
