@@ -135,6 +135,8 @@ def operations_along_axes_that_are_cut(mesh: Mesh) -> Any:
                 jax.lax.scan(lambda c, row: (c + row.sum(), c * row), jnp.float32(0), x),
                 jax.lax.map(lambda row: row * row.max(), x),
             ),
+            "random": x + jax.random.uniform(jax.random.key(3, impl="rbg"), x.shape),
+            "branches": jax.lax.cond(place > 9, lambda v: v * 2, lambda v: v - 1, x),
             "uneven": jnp.concatenate([x, x[:3]]) * 2,
         }
 

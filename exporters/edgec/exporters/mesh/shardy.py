@@ -17,7 +17,7 @@ from edgec.exporters.mesh.artifact import read
 from edgec.exporters.mesh.even import make_even, takes_even
 from edgec.exporters.mesh.flatten import flatten
 from edgec.exporters.mesh.leading import lead
-from edgec.exporters.mesh.whole import make_whole
+from edgec.exporters.mesh.whole import NotCut, make_whole
 
 __all__ = ["main"]
 
@@ -72,6 +72,9 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
                 _run(module, pipeline)
         except ir.MLIRError as error:
             return _problem(error)
+        except NotCut as error:
+            place = str(error.operation.location)
+            return {"problem": f"{error} is of arrays that are cut", "place": place}
         kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
         found = {
             "arguments": _shardings(main, "arg_attrs", kind.inputs, axes),

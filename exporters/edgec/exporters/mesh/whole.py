@@ -6,12 +6,45 @@ On jaxlib's bindings; in the child (`shardy`).
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["make_whole"]
+__all__ = ["NotCut", "make_whole"]
 
+_KNOWN = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("abs", "add", "and", "atan2", "bitcast_convert", "cbrt", "ceil", "clamp", "compare"),
+        *("complex", "convert", "cosine", "count_leading_zeros", "divide", "exponential"),
+        *("exponential_minus_one", "floor", "imag", "is_finite", "log", "log_plus_one"),
+        *("logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "power"),
+        *("real", "reduce_precision", "remainder", "round_nearest_afz", "round_nearest_even"),
+        *("rsqrt", "select", "shift_left", "shift_right_arithmetic", "shift_right_logical"),
+        *("sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor"),
+        *("broadcast_in_dim", "concatenate", "reshape", "transpose", "pad", "slice", "reverse"),
+        *("dot_general", "dot", "convolution", "reduce", "reduce_window", "select_and_scatter"),
+        *("sort", "gather", "scatter", "fft", "cholesky", "triangular_solve"),
+    )
+)
+"""What is computed part by part along the axes of which its rule says no more."""
+_PASSING = frozenset(
+    f"stablehlo.{name}"
+    for name in ("while", "case", "if", "return", "constant", "iota", "optimization_barrier")
+)
+"""What has no rule, and is right as its results are cut."""
 _SUMS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution")
 """What sums along an axis that is cut, so that devices' results are summed."""
 _PLACED = ("stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice")
 """What reads or writes at a place that is computed."""
+
+
+class NotCut(Exception):
+    """An operation that is to be computed by parts, and that nobody knows how to.
+
+    Attributes:
+        operation: this one.
+    """
+
+    def __init__(self, operation: Any) -> None:
+        super().__init__(operation.name)
+        self.operation = operation
 
 
 def make_whole(function: Any) -> None:
@@ -25,6 +58,7 @@ def make_whole(function: Any) -> None:
 
     for operation in _inside(function):
         if "sdy.sharding_rule" not in operation.attributes:
+            _refuse_cut(operation)
             continue
         rule = sdy.OpShardingRuleAttr(operation.attributes["sdy.sharding_rule"])
         moved = _moved(operation, rule)
@@ -58,13 +92,37 @@ def _moved(operation: Any, rule: Any) -> set[int]:
     summed = set(rule.reduction_factors)
     moved = {*rule.permutation_factors, *rule.need_replication_factors}
     every = set(range(len(rule.factor_sizes)))
-    if operation.name in _PLACED:
+    if operation.name in _PLACED or operation.name not in _KNOWN:
         return every
     if operation.name == "stablehlo.scatter":
         each = [_factors(mapping) for mapping in (*rule.operand_mappings, *rule.result_mappings)]
         updates = each[len(operation.results) + 1]
         return every - (each[0] & updates & each[-1]) | moved | summed
     return moved if operation.name in _SUMS or _is_sum(operation) else moved | summed
+
+
+def _refuse_cut(operation: Any) -> None:
+    """Refuse an operation that nobody knows how to compute by parts, where it is cut.
+
+    Raises:
+        NotCut: it is.
+    """
+    from jaxlib.mlir.dialects import sdy
+
+    is_plain = operation.name.startswith("stablehlo.") and operation.name not in _PASSING
+    cuts = _per_value(operation.attributes["sdy.sharding"]) if _is_noted(operation) else []
+    operands = [_sharding_of(operand) for operand in operation.operands] if is_plain else []
+    dims = [
+        dim
+        for sharding in (*cuts, *filter(None, operands))
+        for dim in map(sdy.DimensionShardingAttr, sharding.dimension_shardings)
+    ]
+    if is_plain and any(len(list(dim.axes)) for dim in dims):
+        raise NotCut(operation)
+
+
+def _is_noted(operation: Any) -> bool:
+    return "sdy.sharding" in operation.attributes
 
 
 def _factors(mapping: Any) -> set[int]:
