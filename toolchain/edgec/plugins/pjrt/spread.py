@@ -1,6 +1,7 @@
 """What the plugin is told of a program for several devices, and which programs are such."""
 
 import base64
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -8,7 +9,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import edgec
 from edgec.toolchain.fingerprint import digest
 
 __all__ = ["Spread", "cutters", "is_spread"]
@@ -62,6 +62,7 @@ def is_spread(program: bytes, devices: int) -> bool:
 @cache
 def cutters() -> str:
     """What cuts programs, as one word: jaxlib, and the sources around it."""
-    found = [Path(root) / name for name in _FOLDERS for root in edgec.__path__]
+    roots = sys.modules["edgec"].__path__
+    found = [Path(root) / name for name in _FOLDERS for root in roots]
     digests = [digest(folder.glob("*.py"), folder) for folder in found if folder.is_dir()]
     return f"{metadata.version('jaxlib')} {' '.join(digests)}"
