@@ -1,7 +1,7 @@
 /* The PJRT C interface, as far as this plugin speaks it: layouts of what crosses it, and its table.
  *
  * PJRT is how a framework sees a device of somebody else's (OpenXLA, `xla/pjrt/c/pjrt_c_api.h`,
- * version 0.90). Every function takes one structure that begins with its own size and a list of
+ * version 0.93). Every function takes one structure that begins with its own size and a list of
  * extensions; members are only ever added at the end of a structure, functions at the end of the
  * table. Layouts and their order are the interface; names here are this repository's.
  */
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define PJRT_MAJOR 0
-#define PJRT_MINOR 90
+#define PJRT_MINOR 93
 
 typedef struct pjrt_error pjrt_error;
 typedef struct pjrt_event pjrt_event;
@@ -201,6 +201,8 @@ PJRT_ARGS(device_description_to_string, pjrt_device *device; const char *text; s
 PJRT_ARGS(device_description, pjrt_device *device; pjrt_device *description;);
 PJRT_ARGS(device_is_addressable, pjrt_device *device; bool is_addressable;);
 PJRT_ARGS(device_local_hardware_id, pjrt_device *device; int id;);
+PJRT_ARGS(device_attributes, pjrt_device *device; const pjrt_named_value *attributes;
+          size_t num_attributes; void *held; void (*deleter)(void *held););
 PJRT_ARGS(device_addressable_memories, pjrt_device *device; pjrt_memory *const *memories;
           size_t num_memories;);
 PJRT_ARGS(device_default_memory, pjrt_device *device; pjrt_memory *memory;);
@@ -417,7 +419,8 @@ PJRT_ARGS(context_destroy, pjrt_context *context;);
   LACKS(executable_compile_options)           \
   LACKS(buffer_donate_with_dependency)        \
   LACKS(event_create)                         \
-  LACKS(event_set)
+  LACKS(event_set)                            \
+  HAS(device_attributes)
 
 #define PJRT_DECLARE_VOID(name) void pjrt_##name(name##_args *args);
 #define PJRT_DECLARE(name) pjrt_error *pjrt_##name(name##_args *args);
@@ -427,9 +430,53 @@ PJRT_FUNCTIONS(PJRT_DECLARE_VOID, PJRT_DECLARE, PJRT_DECLARE_NOTHING)
 #define PJRT_NUMBER(name) PJRT_AT_##name,
 enum { PJRT_FUNCTIONS(PJRT_NUMBER, PJRT_NUMBER, PJRT_NUMBER) PJRT_FUNCTION_COUNT };
 
+/* The extension that tells how an executable cuts its arrays, each a serialised `xla.OpSharding`
+ * (`xla/pjrt/c/pjrt_c_api_shardings_extension.h`). */
+#define PJRT_SHARDINGS 19
+
+PJRT_ARGS(executable_shardings, pjrt_executable *executable; size_t count;
+          const char *const *shardings; const size_t *sizes;);
+
+typedef struct pjrt_shardings {
+  size_t size;
+  int number;
+  const void *next;
+  pjrt_error *(*of_parameters)(executable_shardings_args *args);
+  pjrt_error *(*of_results)(executable_shardings_args *args);
+} pjrt_shardings;
+
+/* The one that tells how arrays lie in memory (`xla/pjrt/c/pjrt_c_api_layouts_extension.h`). Of a
+ * program for several devices JAX keeps the layouts with its bytes, and takes for granted that it is
+ * told them. */
+#define PJRT_LAYOUTS 4
+
+typedef struct pjrt_memory_layout pjrt_memory_layout;
+
+PJRT_ARGS(layout_destroy, const pjrt_memory_layout *layout;);
+PJRT_ARGS(layout_serialize, const pjrt_memory_layout *layout; const char *bytes;
+          size_t bytes_size; void *serialized; void (*deleter)(void *serialized););
+PJRT_ARGS(layout_of_buffer, pjrt_buffer *buffer; const pjrt_memory_layout *layout;);
+PJRT_ARGS(layout_default, void *client_or_topology; pjrt_type type; const int64_t *dims;
+          size_t num_dims; const pjrt_memory_layout *layout;);
+PJRT_ARGS(layouts_of_executable, pjrt_executable *executable; size_t count;
+          const pjrt_memory_layout *const *layouts;);
+
+typedef struct pjrt_layouts {
+  size_t size;
+  int number;
+  const void *next;
+  pjrt_error *(*destroy)(layout_destroy_args *args);
+  pjrt_error *(*serialize)(layout_serialize_args *args);
+  pjrt_error *(*of_client)(layout_default_args *args);
+  pjrt_error *(*of_buffer)(layout_of_buffer_args *args);
+  pjrt_error *(*of_topology)(layout_default_args *args);
+  pjrt_error *(*of_results)(layouts_of_executable_args *args);
+  pjrt_error *(*of_parameters)(layouts_of_executable_args *args);
+} pjrt_layouts;
+
 typedef struct pjrt_api {
   size_t size;
-  void *extensions;
+  const void *extensions;
   struct {
     size_t size;
     void *extensions;

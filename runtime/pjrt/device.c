@@ -57,6 +57,16 @@ pjrt_error *pjrt_device_addressable_memories(device_addressable_memories_args *a
   return NULL;
 }
 
+static void nothing_to_delete(void *held) { (void)held; }
+
+pjrt_error *pjrt_device_attributes(device_attributes_args *args) {
+  args->attributes = NULL;
+  args->num_attributes = 0;
+  args->held = NULL;
+  args->deleter = nothing_to_delete;
+  return NULL;
+}
+
 pjrt_error *pjrt_device_default_memory(device_default_memory_args *args) {
   args->memory = &args->device->memory;
   return NULL;

@@ -20,7 +20,7 @@ pjrt_error *pjrt_executable_num_replicas(executable_num_replicas_args *args) {
 }
 
 pjrt_error *pjrt_executable_num_partitions(executable_num_partitions_args *args) {
-  args->count = 1;
+  args->count = args->executable->device_count;
   return NULL;
 }
 
@@ -75,7 +75,7 @@ pjrt_error *pjrt_loaded_get_executable(loaded_get_executable_args *args) {
 
 pjrt_error *pjrt_loaded_addressable_devices(loaded_addressable_devices_args *args) {
   args->devices = args->executable->devices;
-  args->num_devices = 1;
+  args->num_devices = args->executable->device_count;
   return NULL;
 }
 

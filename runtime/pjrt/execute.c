@@ -40,12 +40,21 @@ static uint64_t now(void) {
 
 /* --- a call, by whom it is made ---------------------------------------------------------------- */
 
+/* Arguments, and results, of all devices. */
+static size_t inputs_of(const pjrt_executable *self) {
+  return self->input_count * self->device_count;
+}
+
+static size_t outputs_of(const pjrt_executable *self) {
+  return self->output_count * self->device_count;
+}
+
 /* Compute the results' tensors, all or none, from arguments that are waited for. */
 static pjrt_error *compute(execute_call *call) {
   pjrt_executable *self = call->executable;
-  edgert_value *inputs = call->cells, *results = inputs + self->input_count;
+  edgert_value *inputs = call->cells, *results = inputs + inputs_of(self);
   edgert_error error;
-  for (size_t i = 0; i < self->input_count; ++i) {
+  for (size_t i = 0; i < inputs_of(self); ++i) {
     edgert_tensor *tensor;
     pjrt_error *failed = pjrt_value_wait(call->values[i], &tensor);
     if (failed) return failed;
@@ -53,28 +62,33 @@ static pjrt_error *compute(execute_call *call) {
   }
   if (self->elsewhere) return pjrt_elsewhere_call(self, inputs, results);
   uint64_t start = now();
-  if (edgert_session_call(self->session, self->function, inputs, self->input_count, results,
-                          self->output_count, &error))
-    return pjrt_fail_edgert(&error);
-  atomic_store(&self->nanoseconds, now() - start);
-  return NULL;
+  pjrt_error *failed = NULL;
+  if (self->route)
+    failed = pjrt_walk(self, inputs, results);
+  else if (edgert_session_call(self->sessions[0], self->function, inputs, self->input_count,
+                               results, self->output_count, &error))
+    failed = pjrt_fail_edgert(&error);
+  if (!failed) atomic_store(&self->nanoseconds, now() - start);
+  return failed;
 }
 
 /* Take the arguments' values, each held once. */
-static pjrt_error *take_arguments(pjrt_executable *self, pjrt_buffer *const *buffers,
+static pjrt_error *take_arguments(pjrt_executable *self, pjrt_buffer *const *const *lists,
                                   pjrt_value **values, size_t *out_count, bool *out_are_there) {
   *out_count = 0;
   *out_are_there = true;
-  for (size_t i = 0; i < self->input_count; ++i) {
-    if (buffers[i]->device != self->device)
+  for (size_t at = 0; at < inputs_of(self); ++at) {
+    size_t device = at / self->input_count, i = at % self->input_count;
+    pjrt_buffer *buffer = lists[device][i];
+    if (buffer->device != self->devices[device])
       return pjrt_fail(PJRT_INVALID_ARGUMENT, "argument %zu of %s is on %s, and the program on %s",
-                       i, self->name, buffers[i]->device->text, self->device->text);
-    values[i] = pjrt_buffer_hold(buffers[i]);
-    if (!values[i])
+                       i, self->name, buffer->device->text, self->devices[device]->text);
+    values[at] = pjrt_buffer_hold(buffer);
+    if (!values[at])
       return pjrt_fail(PJRT_INVALID_ARGUMENT, "argument %zu of %s has been deleted or donated", i,
                        self->name);
-    *out_count = i + 1;
-    *out_are_there = *out_are_there && pjrt_value_is_there(values[i]);
+    *out_count = at + 1;
+    *out_are_there = *out_are_there && pjrt_value_is_there(values[at]);
   }
   return NULL;
 }
@@ -84,39 +98,42 @@ static void release_values(pjrt_value **values, size_t count) {
 }
 
 /* A buffer for each result; all or none. Takes the values. */
-static pjrt_error *show_results(pjrt_executable *self, pjrt_value **values, pjrt_buffer **buffers) {
+static pjrt_error *show_results(pjrt_executable *self, pjrt_value **values,
+                                pjrt_buffer **const *lists) {
   bool is_whole = true;
-  for (size_t i = 0; i < self->output_count; ++i) {
+  for (size_t at = 0; at < outputs_of(self); ++at) {
+    size_t device = at / self->output_count, i = at % self->output_count;
     const pjrt_output *output = &self->outputs[i];
-    buffers[i] =
-        pjrt_buffer_make(self->device, values[i], output->type, output->rank, output->shape);
-    is_whole = is_whole && buffers[i];
+    lists[device][i] = pjrt_buffer_make(self->devices[device], values[at], output->type,
+                                        output->rank, output->shape);
+    is_whole = is_whole && lists[device][i];
   }
   if (is_whole) return NULL;
-  for (size_t i = 0; i < self->output_count; ++i) {
-    pjrt_buffer_destroy(&(buffer_destroy_args){.buffer = buffers[i]});
-    buffers[i] = NULL;
+  for (size_t at = 0; at < outputs_of(self); ++at) {
+    pjrt_buffer **buffer = &lists[at / self->output_count][at % self->output_count];
+    pjrt_buffer_destroy(&(buffer_destroy_args){.buffer = *buffer});
+    *buffer = NULL;
   }
   return pjrt_out_of_memory();
 }
 
 /* --- now -------------------------------------------------------------------------------------- */
 
-static pjrt_error *call_now(execute_call *call, pjrt_buffer **buffers) {
+static pjrt_error *call_now(execute_call *call, pjrt_buffer **const *lists) {
   pjrt_executable *self = call->executable;
   pjrt_error *failed = compute(call);
   if (failed) return failed;
-  pjrt_value **results = call->values + self->input_count;
-  for (size_t i = 0; i < self->output_count; ++i)
-    results[i] = pjrt_value_make(call->cells[self->input_count + i].as.tensor, NULL);
-  return show_results(self, results, buffers);
+  pjrt_value **results = call->values + inputs_of(self);
+  for (size_t i = 0; i < outputs_of(self); ++i)
+    results[i] = pjrt_value_make(call->cells[inputs_of(self) + i].as.tensor, NULL);
+  return show_results(self, results, lists);
 }
 
 /* --- later ------------------------------------------------------------------------------------ */
 
 static void call_free(execute_call *call) {
   pjrt_executable *executable = call->executable;
-  release_values(call->values, executable->input_count + executable->output_count);
+  release_values(call->values, inputs_of(executable) + outputs_of(executable));
   free(call->values);
   free(call->cells);
   free(call);
@@ -128,18 +145,17 @@ static void call_run(pjrt_job *job) {
   pjrt_executable *self = call->executable;
   pjrt_event *ended = call->ended;
   pjrt_error *failed = compute(call);
-  for (size_t i = 0; i < self->output_count && !failed; ++i)
-    pjrt_value_fill(call->values[self->input_count + i],
-                    call->cells[self->input_count + i].as.tensor);
+  for (size_t i = inputs_of(self); i < inputs_of(self) + outputs_of(self) && !failed; ++i)
+    pjrt_value_fill(call->values[i], call->cells[i].as.tensor);
   call_free(call); /* memory that was lent to the call is given back before its end is told */
   pjrt_event_set(ended, failed);
 }
 
 /* Have the call made in the background; its buffers are given at once. */
-static pjrt_error *call_later(const execute_call *what, pjrt_buffer **buffers,
+static pjrt_error *call_later(const execute_call *what, pjrt_buffer **const *lists,
                               pjrt_event **out_ended) {
   pjrt_executable *self = what->executable;
-  size_t inputs = self->input_count, outputs = self->output_count;
+  size_t inputs = inputs_of(self), outputs = outputs_of(self);
   execute_call *call = calloc(1, sizeof *call);
   pjrt_event *ended = pjrt_event_make();
   pjrt_value **shown = calloc(outputs + 1, sizeof *shown);
@@ -170,7 +186,7 @@ static pjrt_error *call_later(const execute_call *what, pjrt_buffer **buffers,
   }
   for (size_t i = 0; i < inputs; ++i) call->values[i] = pjrt_value_retain(what->values[i]);
   atomic_fetch_add(&self->references, 1);
-  pjrt_error *failed = show_results(self, shown, buffers);
+  pjrt_error *failed = show_results(self, shown, lists);
   free(shown);
   if (failed) {
     call_free(call);
@@ -187,10 +203,11 @@ static pjrt_error *call_later(const execute_call *what, pjrt_buffer **buffers,
 
 /* The memory of donated arguments is the call's alone: nothing may read them after it. */
 static void donate(pjrt_executable *self, const pjrt_execute_options *options,
-                   pjrt_buffer *const *arguments) {
+                   pjrt_buffer *const *const *lists) {
   for (size_t i = 0; i < self->input_count; ++i)
-    if (self->donated[i] && !is_kept(options, i))
-      pjrt_buffer_delete(&(buffer_delete_args){.buffer = arguments[i]});
+    for (size_t device = 0; device < self->device_count; ++device)
+      if (self->donated[i] && !is_kept(options, i))
+        pjrt_buffer_delete(&(buffer_delete_args){.buffer = lists[device][i]});
 }
 
 static pjrt_error *execute(execute_call *call, loaded_execute_args *args) {
@@ -199,32 +216,32 @@ static pjrt_error *execute(execute_call *call, loaded_execute_args *args) {
   bool are_there;
   pjrt_event *ended = NULL;
   pjrt_error *failed =
-      take_arguments(self, args->argument_lists[0], call->values, &taken, &are_there);
+      take_arguments(self, args->argument_lists, call->values, &taken, &are_there);
   if (!failed) {
-    donate(self, args->options, args->argument_lists[0]);
+    donate(self, args->options, args->argument_lists);
     bool is_short = atomic_load(&self->nanoseconds) <= EXECUTE_SHORT_NANOSECONDS;
-    failed = is_short && are_there ? call_now(call, args->output_lists[0])
-                                   : call_later(call, args->output_lists[0], &ended);
+    failed = is_short && are_there ? call_now(call, args->output_lists)
+                                   : call_later(call, args->output_lists, &ended);
   }
   release_values(call->values, taken);
   if (failed) return failed;
-  if (args->complete_events)
-    args->complete_events[0] = ended ? ended : pjrt_event_ready();
-  else
-    pjrt_event_release(ended);
+  for (size_t i = 0; i < self->device_count && args->complete_events; ++i)
+    args->complete_events[i] = ended ? pjrt_event_retain(ended) : pjrt_event_ready();
+  pjrt_event_release(ended);
   return NULL;
 }
 
 pjrt_error *pjrt_loaded_execute(loaded_execute_args *args) {
   pjrt_executable *self = args->executable;
-  if (args->num_devices != 1 || args->num_args != self->input_count)
-    return pjrt_fail(PJRT_INVALID_ARGUMENT, "%s takes %zu arguments on one device, not %zu on %zu",
-                     self->name, self->input_count, args->num_args, args->num_devices);
+  if (args->num_devices != self->device_count || args->num_args != self->input_count)
+    return pjrt_fail(PJRT_INVALID_ARGUMENT,
+                     "%s takes %zu arguments on %zu devices, not %zu on %zu", self->name,
+                     self->input_count, self->device_count, args->num_args, args->num_devices);
   if (args->options && (args->options->num_send_ops || args->options->num_receive_ops))
     return pjrt_fail(PJRT_UNIMPLEMENTED, "edgec's plugin neither sends nor receives in a program");
   if (atomic_load(&self->is_deleted))
     return pjrt_fail(PJRT_FAILED_PRECONDITION, "%s has been deleted", self->name);
-  size_t count = self->input_count + self->output_count;
+  size_t count = inputs_of(self) + outputs_of(self);
   edgert_value few_cells[EXECUTE_FEW] = {{0}};
   pjrt_value *few_values[EXECUTE_FEW] = {0};
   execute_call call = {.executable = self, .cells = few_cells, .values = few_values};

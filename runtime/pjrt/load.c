@@ -27,8 +27,8 @@ static pjrt_error *read_output(pjrt_executable *self, size_t index) {
   return NULL;
 }
 
-/* How many results a list of types, ranks and sizes tells of; each is written where that is asked for. */
-static size_t list_outputs(const pjrt_part *list, pjrt_output *outputs) {
+/* How many arrays a list of types, ranks and sizes tells of; each is written where that is asked for. */
+static size_t read_list(const pjrt_part *list, pjrt_output *outputs) {
   size_t count = 0, numbers = list->size / sizeof(int64_t);
   int64_t head[2];
   for (size_t at = 0; at + 2 <= numbers; ++count) {
@@ -54,8 +54,35 @@ static void show_outputs(pjrt_executable *self) {
     self->output_ranks[i] = output->rank;
     self->output_kinds[i] = PJRT_MEMORY_KIND;
     self->output_kind_sizes[i] = strlen(PJRT_MEMORY_KIND);
+    self->output_layouts[i] = pjrt_layout_of_rank(output->rank);
     for (size_t j = 0; j < output->rank; ++j) self->output_dims[dims++] = output->shape[j];
   }
+}
+
+/* How arguments and results lie: the module knows them, or what is told of a route, with the arguments
+ * first; of a program elsewhere the results are told, and nothing of the arguments. */
+static pjrt_error *describe_arrays(pjrt_executable *self, const pjrt_part *listed) {
+  size_t inputs = self->input_count;
+  pjrt_output *arrays = calloc(inputs + self->output_count + 1, sizeof *arrays);
+  if (!self->elsewhere) self->input_layouts = calloc(inputs + 1, sizeof *self->input_layouts);
+  pjrt_error *failed = !arrays || (!self->elsewhere && !self->input_layouts) ? pjrt_out_of_memory() : NULL;
+  if (!failed && self->elsewhere) read_list(listed, self->outputs);
+  if (!failed && self->route) {
+    read_list(listed, arrays);
+    memcpy(self->outputs, arrays + inputs, self->output_count * sizeof *arrays);
+  }
+  for (size_t i = 0; i < inputs && !failed && !self->elsewhere; ++i) {
+    edgert_argument argument = {.rank = (uint32_t)arrays[i].rank};
+    edgert_error error;
+    if (!self->route && edgert_module_input(self->module, self->function, i, &argument, &error))
+      failed = pjrt_fail_edgert(&error);
+    else
+      self->input_layouts[i] = pjrt_layout_of_rank(argument.rank);
+  }
+  for (size_t i = 0; i < self->output_count && !failed && !self->elsewhere && !self->route; ++i)
+    failed = read_output(self, i);
+  free(arrays);
+  return failed;
 }
 
 static pjrt_error *describe(pjrt_executable *self, const pjrt_made *made) {
@@ -64,7 +91,12 @@ static pjrt_error *describe(pjrt_executable *self, const pjrt_made *made) {
   size_t count;
   if (self->elsewhere) {
     self->input_count = donated->size;
-    count = list_outputs(listed, NULL);
+    count = read_list(listed, NULL);
+  } else if (self->route) {
+    self->input_count = pjrt_route_inputs(self->route);
+    count = pjrt_route_results(self->route);
+    if (read_list(listed, NULL) != self->input_count + count)
+      return pjrt_fail(PJRT_INTERNAL, "what %s takes and gives is damaged", self->name);
   } else {
     self->input_count = edgert_module_input_count(self->module, self->function);
     count = edgert_module_output_count(self->module, self->function);
@@ -77,26 +109,31 @@ static pjrt_error *describe(pjrt_executable *self, const pjrt_made *made) {
   self->output_ranks = calloc(count + 1, sizeof *self->output_ranks);
   self->output_kinds = calloc(count + 1, sizeof *self->output_kinds);
   self->output_kind_sizes = calloc(count + 1, sizeof *self->output_kind_sizes);
+  self->output_layouts = calloc(count + 1, sizeof *self->output_layouts);
   if (!self->donated || !self->outputs || !self->output_types || !self->output_dims ||
-      !self->output_ranks || !self->output_kinds || !self->output_kind_sizes)
+      !self->output_ranks || !self->output_kinds || !self->output_kind_sizes ||
+      !self->output_layouts)
     return pjrt_out_of_memory();
   if (donated->size == self->input_count) memcpy(self->donated, donated->data, donated->size);
-  if (self->elsewhere) list_outputs(listed, self->outputs);
-  for (size_t i = 0; i < count && !self->elsewhere; ++i) {
-    pjrt_error *failed = read_output(self, i);
-    if (failed) return failed;
-  }
-  show_outputs(self);
-  return NULL;
+  pjrt_error *failed = describe_arrays(self, listed);
+  if (!failed) show_outputs(self);
+  return failed ? failed : pjrt_shardings_read(self, &made->shardings);
 }
 
 /* --- loading ---------------------------------------------------------------------------------- */
 
-/* A serialised `DeviceAssignmentProto`: one replica of one computation on one device. */
+/* A serialised `DeviceAssignmentProto`: one replica, of which each computation is on one device. */
 static void assign(pjrt_executable *self) {
-  const char bytes[] = {0x08, 1, 0x10, 1, 0x1a, 3, 0x0a, 1, (char)self->device->id};
-  memcpy(self->assignment, bytes, sizeof bytes);
-  self->assignment_size = sizeof bytes;
+  const char head[] = {0x08, 1, 0x10, (char)self->device_count};
+  char *at = self->assignment;
+  memcpy(at, head, sizeof head);
+  at += sizeof head;
+  for (size_t i = 0; i < self->device_count; ++i) {
+    const char one[] = {0x1a, 3, 0x0a, 1, (char)self->devices[i]->id};
+    memcpy(at, one, sizeof one);
+    at += sizeof one;
+  }
+  self->assignment_size = (size_t)(at - self->assignment);
 }
 
 static void module_let_go(void *bytes) { free(bytes); }
@@ -132,18 +169,37 @@ static pjrt_error *load(pjrt_executable *self, const pjrt_made *made) {
     self->elsewhere = strdup(made->elsewhere);
     return self->elsewhere ? describe(self, made) : pjrt_out_of_memory();
   }
-  pjrt_error *failed = open_module(self, made);
-  if (failed) return failed;
-  if (edgert_module_find(self->module, made->function, &self->function, &error) ||
-      edgert_session_create(self->module, self->device->device, NULL, &self->session, &error))
-    return pjrt_fail_edgert(&error);
   self->function_name = strdup(made->function);
-  return self->function_name ? describe(self, made) : pjrt_out_of_memory();
+  if (!self->function_name) return pjrt_out_of_memory();
+  bool is_spread = made->route.size > 0;
+  bool has_module = made->path ? *made->path : made->bytes.size > 0;
+  pjrt_error *failed = has_module || !is_spread ? open_module(self, made) : NULL;
+  for (size_t i = 0; i < self->device_count && !failed && self->module; ++i)
+    if (edgert_session_create(self->module, self->devices[i]->device, NULL, &self->sessions[i],
+                              &error))
+      failed = pjrt_fail_edgert(&error);
+  if (failed) return failed;
+  if (is_spread) {
+    failed = pjrt_spread_load(self, made);
+    return failed ? failed : describe(self, made);
+  }
+  if (edgert_module_find(self->module, made->function, &self->function, &error))
+    return pjrt_fail_edgert(&error);
+  return describe(self, made);
 }
 
 static void executable_free(pjrt_executable *self) {
-  edgert_session_release(self->session);
+  for (size_t i = 0; i < self->device_count; ++i) {
+    edgert_session_release(self->sessions[i]);
+    edgert_tensor_release(self->numbers[i]);
+  }
   edgert_module_release(self->module);
+  pjrt_route_free(self->route);
+  free((void *)(uintptr_t)self->route_bytes.data);
+  free((void *)(uintptr_t)self->outputs_bytes.data);
+  free((void *)self->shardings);
+  free(self->sharding_sizes);
+  free(self->sharding_bytes);
   free(self->path);
   free(self->function_name);
   free(self->name);
@@ -156,6 +212,8 @@ static void executable_free(pjrt_executable *self) {
   free(self->output_ranks);
   free((void *)self->output_kinds);
   free(self->output_kind_sizes);
+  free((void *)self->output_layouts);
+  free((void *)self->input_layouts);
   free(self);
 }
 
@@ -164,15 +222,17 @@ void pjrt_executable_release(pjrt_executable *executable) {
     executable_free(executable);
 }
 
-pjrt_error *pjrt_executable_load(pjrt_device *device, const pjrt_made *made,
+pjrt_error *pjrt_executable_load(const pjrt_place *place, const pjrt_made *made,
                                  pjrt_executable **out) {
   *out = NULL;
   pjrt_executable *self = calloc(1, sizeof *self);
   if (!self) return pjrt_out_of_memory();
   atomic_init(&self->references, 1);
   atomic_init(&self->nanoseconds, UINT64_MAX);
-  self->client = device->client;
-  self->device = self->devices[0] = device;
+  self->device = place->devices[0];
+  self->client = self->device->client;
+  memcpy(self->devices, place->devices, sizeof self->devices);
+  self->device_count = place->count;
   pjrt_error *failed = load(self, made);
   if (failed)
     pjrt_executable_release(self);

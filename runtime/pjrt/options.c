@@ -76,11 +76,19 @@ static int proto_next(proto *self, proto_field *out) {
   return !self->broken;
 }
 
+/* The device of the first copy; others' come behind it. */
 static void read_computation(proto self, pjrt_placement *out) {
   proto_field field;
+  int is_named = 0;
   while (proto_next(&self, &field)) {
-    if (field.number != COMPUTATION_DEVICES || out->device >= 0) continue;
-    out->device = (int64_t)(field.is_bytes ? proto_varint(&field.message) : field.value);
+    if (field.number != COMPUTATION_DEVICES || is_named) continue;
+    is_named = 1;
+    if (out->device_count == PJRT_PLACEMENT_MAX) {
+      out->is_damaged = 1;
+      return;
+    }
+    out->devices[out->device_count++] =
+        (int64_t)(field.is_bytes ? proto_varint(&field.message) : field.value);
   }
   out->is_damaged |= self.broken;
 }
@@ -102,7 +110,10 @@ static void read_build(proto self, pjrt_placement *out) {
     if (field.number == BUILD_DEVICE_ORDINAL) ordinal = (int64_t)field.value;
     if (field.number == BUILD_ASSIGNMENT && field.is_bytes) read_assignment(field.message, out);
   }
-  if (out->device < 0) out->device = ordinal;
+  if (!out->device_count && ordinal >= 0) {
+    out->devices[0] = ordinal;
+    out->device_count = 1;
+  }
   out->is_damaged |= self.broken;
 }
 
@@ -120,7 +131,7 @@ static void read_override(proto self, pjrt_placement *out) {
 }
 
 pjrt_placement pjrt_placement_read(const char *options, size_t size) {
-  pjrt_placement placement = {.replicas = 1, .partitions = 1, .device = -1};
+  pjrt_placement placement = {.replicas = 1, .partitions = 1};
   const unsigned char *start = (const unsigned char *)options;
   proto self = {start, start + size, 0};
   proto_field field;

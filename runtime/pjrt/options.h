@@ -5,10 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define PJRT_PLACEMENT_MAX 64
+
 typedef struct pjrt_placement {
   uint64_t replicas;   /* copies of the program that run side by side */
   uint64_t partitions; /* devices that one copy is spread over */
-  int64_t device;      /* -1: any */
+  size_t device_count; /* that are named: the first copy's, in its order; 0: any */
+  int64_t devices[PJRT_PLACEMENT_MAX];
   int is_damaged;
   const char *unknown; /* an option of the user's that is not XLA's own, in `options`; or NULL */
   size_t unknown_size;

@@ -192,24 +192,37 @@ typedef struct pjrt_output {
   int64_t shape[EDGERT_MAX_RANK];
 } pjrt_output;
 
+typedef struct pjrt_made pjrt_made;
+
+/* What several devices do, one step after the other (`route.h`). */
+typedef struct pjrt_route pjrt_route;
+
 /* Compiled and loaded in one: handles to it are counted. */
 struct pjrt_executable {
   atomic_size_t references;
   pjrt_client *client;
-  pjrt_device *device;
-  pjrt_device *devices[1];
-  edgert_module *module;
+  pjrt_device *device; /* the first, behind whose work calls are put */
+  pjrt_device *devices[PJRT_MAX_DEVICES];
+  size_t device_count;
+  edgert_module *module; /* NULL: devices only speak to each other */
   char *path;      /* the module's file, or NULL */
   pjrt_part bytes; /* where it has none, its bytes, which are the module's */
-  edgert_session *session;
+  edgert_session *sessions[PJRT_MAX_DEVICES];
   size_t function;
-  char *function_name;
+  char *function_name;                       /* with a route all that it calls, a name a line */
+  pjrt_route *route;                         /* NULL: the function is all that is done */
+  pjrt_part route_bytes, outputs_bytes;      /* as they were read */
+  edgert_tensor *numbers[PJRT_MAX_DEVICES];  /* with a route: the device's, a u32 without axes */
+  const char **shardings;                    /* of arguments, then results; NULL: it has none */
+  size_t *sharding_sizes;
+  char *sharding_bytes;
+  size_t sharding_bytes_size;
   atomic_uint_least64_t nanoseconds; /* that the last call took; at first more than any */
   char *elsewhere; /* what the compiler's process calls a program that XLA runs there, else NULL */
   atomic_bool is_deleted;
   char *name;
   char *fingerprint;
-  char assignment[32];
+  char assignment[8 + 8 * PJRT_MAX_DEVICES];
   size_t assignment_size;
   size_t input_count;
   uint8_t *donated; /* by input: whether its memory is given away */
@@ -220,32 +233,65 @@ struct pjrt_executable {
   size_t *output_ranks;
   const char **output_kinds;
   size_t *output_kind_sizes;
+  const pjrt_memory_layout **output_layouts;
+  const pjrt_memory_layout **input_layouts; /* NULL: unknown */
 };
 
 /* Call a program that XLA runs in the compiler's process: `inputs` are tensors, and so `results`. */
 pjrt_error *pjrt_elsewhere_call(pjrt_executable *self, const edgert_value *inputs,
                                 edgert_value *results);
 
+/* Call a program for several devices: `inputs` are each device's one after the other, and so
+ * `results`. */
+pjrt_error *pjrt_walk(pjrt_executable *executable, const edgert_value *inputs,
+                      edgert_value *results);
+
+/* A route from its numbers; `functions` are the module's, in the order of their names. */
+pjrt_error *pjrt_route_read(const pjrt_part *part, const size_t *functions, size_t function_count,
+                            pjrt_route **out);
+size_t pjrt_route_inputs(const pjrt_route *route); /* how many */
+size_t pjrt_route_results(const pjrt_route *route);
+void pjrt_route_free(pjrt_route *route);
+
+/* Give an executable whose module is open the route that it is made of. */
+pjrt_error *pjrt_spread_load(pjrt_executable *executable, const pjrt_made *made);
+
+/* How an executable cuts its arrays, as it tells who asks. */
+pjrt_error *pjrt_shardings_read(pjrt_executable *executable, const pjrt_part *part);
+extern const pjrt_shardings pjrt_shardings_extension;
+
+/* Rows one after the other, for arrays of so many axes. */
+const pjrt_memory_layout *pjrt_layout_of_rank(size_t rank);
+extern const pjrt_layouts pjrt_layouts_extension;
+
 /* The error of a refusal; NULL: the answer is none. */
 pjrt_error *pjrt_answer_refusal(const pjrt_answer *answer);
 
 /* What an executable is loaded from; memory stays the caller's. */
-typedef struct pjrt_made {
+struct pjrt_made {
   const char *name, *fingerprint;
-  const char *function;
-  const char *path;  /* the module's file, or */
-  pjrt_part bytes;   /* its bytes; */
-  const char *elsewhere; /* or what the compiler's process calls a program of XLA's, */
-  pjrt_part outputs; /* which gives these: types, ranks and sizes */
+  const char *function;  /* with a route, the names of all that it calls, a line each */
+  const char *path;      /* the module's file, or */
+  pjrt_part bytes;       /* its bytes; */
+  const char *elsewhere; /* or what the compiler's process calls a program of XLA's */
+  pjrt_part outputs;     /* which gives these: types, ranks and sizes; of a route first arguments */
   pjrt_part donated;
-} pjrt_made;
+  pjrt_part route;     /* what several devices do; of one device's program none */
+  pjrt_part shardings; /* how these cut arrays */
+};
 
-pjrt_error *pjrt_executable_load(pjrt_device *device, const pjrt_made *made,
+/* Devices of one program, in its order. */
+typedef struct pjrt_place {
+  pjrt_device *devices[PJRT_MAX_DEVICES];
+  size_t count;
+} pjrt_place;
+
+pjrt_error *pjrt_executable_load(const pjrt_place *place, const pjrt_made *made,
                                  pjrt_executable **out);
 
-/* The device that serialised options name; the first where they name none. */
+/* The devices that serialised options name; the first ones where they name none. */
 pjrt_error *pjrt_client_place(pjrt_client *client, const char *options, size_t size,
-                              pjrt_device **out);
+                              pjrt_place *out);
 
 void pjrt_executable_release(pjrt_executable *executable);
 

@@ -9,7 +9,7 @@
 
 #include "plugin.h"
 
-#define SERIAL_MARK "edgec's executable 1\n"
+#define SERIAL_MARK "edgec's executable 2\n"
 #define SERIAL_MARK_SIZE (sizeof SERIAL_MARK - 1)
 
 enum {
@@ -18,7 +18,11 @@ enum {
   SERIAL_FINGERPRINT,
   SERIAL_FUNCTION,
   SERIAL_DONATED,
-  SERIAL_MODULE,
+  SERIAL_MODULE, /* empty where devices only speak to each other */
+  SERIAL_ROUTE,  /* this and what follows: of several devices */
+  SERIAL_OUTPUTS,
+  SERIAL_SHARDINGS,
+  SERIAL_DEVICES, /* how many */
   SERIAL_COUNT
 };
 
@@ -55,6 +59,7 @@ pjrt_error *pjrt_executable_serialize(executable_serialize_args *args) {
                      "%s was refused by edgec and runs on XLA's CPU in the process that compiles: "
                      "it has no module to keep",
                      self->name);
+  uint64_t devices = self->device_count;
   pjrt_part module = self->bytes, file = {0};
   pjrt_error *failed = self->path ? read_file(self->path, &file) : NULL;
   if (failed) return failed;
@@ -63,7 +68,10 @@ pjrt_error *pjrt_executable_serialize(executable_serialize_args *args) {
       [SERIAL_WHAT] = text(self->device->what), [SERIAL_NAME] = text(self->name),
       [SERIAL_FINGERPRINT] = text(self->fingerprint),
       [SERIAL_FUNCTION] = text(self->function_name),
-      [SERIAL_DONATED] = {self->donated, self->input_count}, [SERIAL_MODULE] = module};
+      [SERIAL_DONATED] = {self->donated, self->input_count}, [SERIAL_MODULE] = module,
+      [SERIAL_ROUTE] = self->route_bytes, [SERIAL_OUTPUTS] = self->outputs_bytes,
+      [SERIAL_SHARDINGS] = {self->sharding_bytes, self->sharding_bytes_size},
+      [SERIAL_DEVICES] = {&devices, sizeof devices}};
   size_t size = SERIAL_MARK_SIZE;
   for (int i = 0; i < SERIAL_COUNT; ++i) size += sizeof(uint64_t) + parts[i].size;
   char *bytes = malloc(size), *at = bytes;
@@ -73,7 +81,7 @@ pjrt_error *pjrt_executable_serialize(executable_serialize_args *args) {
     for (int i = 0; i < SERIAL_COUNT; ++i) {
       uint64_t count = parts[i].size;
       memcpy(at, &count, sizeof count);
-      memcpy(at + sizeof count, parts[i].data, parts[i].size);
+      if (count) memcpy(at + sizeof count, parts[i].data, parts[i].size);
       at += sizeof count + parts[i].size;
     }
   }
@@ -107,23 +115,37 @@ static bool read_parts(const char *bytes, size_t size, pjrt_part *parts) {
 
 pjrt_error *pjrt_executable_deserialize_and_load(executable_deserialize_and_load_args *args) {
   pjrt_part parts[SERIAL_COUNT];
-  pjrt_device *device = args->client->device_list[0];
   args->executable = NULL;
   if (!read_parts(args->bytes, args->bytes_size, parts))
     return pjrt_fail(PJRT_INVALID_ARGUMENT,
                      "these bytes are no executable of this version of edgec's: compile it anew");
+  uint64_t count = 0;
+  if (parts[SERIAL_DEVICES].size == sizeof count)
+    memcpy(&count, parts[SERIAL_DEVICES].data, sizeof count);
+  pjrt_place place = {.count = (size_t)count};
+  if (!count || count > args->client->device_count)
+    return pjrt_fail(PJRT_INVALID_ARGUMENT, "the executable is for %d devices, and there are %zu",
+                     (int)count, args->client->device_count);
+  memcpy(place.devices, args->client->device_list, place.count * sizeof *place.devices);
   pjrt_error *failed = NULL;
   if (args->options_size)
-    failed = pjrt_client_place(args->client, args->options, args->options_size, &device);
+    failed = pjrt_client_place(args->client, args->options, args->options_size, &place);
   if (failed) return failed;
+  if (place.count != count)
+    return pjrt_fail(PJRT_INVALID_ARGUMENT, "the executable is for %d devices, not %zu",
+                     (int)count, place.count);
   const char *what = parts[SERIAL_WHAT].data;
-  if (strcmp(what, device->what))
-    return pjrt_fail(PJRT_INVALID_ARGUMENT, "the executable was compiled for %s, and %s is %s",
-                     what, device->text, device->what);
+  for (size_t i = 0; i < place.count; ++i)
+    if (strcmp(what, place.devices[i]->what))
+      return pjrt_fail(PJRT_INVALID_ARGUMENT, "the executable was compiled for %s, and %s is %s",
+                       what, place.devices[i]->text, place.devices[i]->what);
   const pjrt_made made = {.name = parts[SERIAL_NAME].data,
                           .fingerprint = parts[SERIAL_FINGERPRINT].data,
                           .function = parts[SERIAL_FUNCTION].data,
                           .bytes = parts[SERIAL_MODULE],
-                          .donated = parts[SERIAL_DONATED]};
-  return pjrt_executable_load(device, &made, &args->executable);
+                          .donated = parts[SERIAL_DONATED],
+                          .route = parts[SERIAL_ROUTE],
+                          .outputs = parts[SERIAL_OUTPUTS],
+                          .shardings = parts[SERIAL_SHARDINGS]};
+  return pjrt_executable_load(&place, &made, &args->executable);
 }

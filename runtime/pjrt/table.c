@@ -14,6 +14,7 @@ PJRT_FUNCTIONS(PJRT_NOTHING, PJRT_NOTHING, PJRT_REFUSE)
 
 static const pjrt_api pjrt_table = {
     .size = sizeof(pjrt_api),
+    .extensions = &pjrt_layouts_extension,
     .version = {.size = sizeof pjrt_table.version, .major = PJRT_MAJOR, .minor = PJRT_MINOR},
     .functions = {PJRT_FUNCTIONS(PJRT_ENTRY, PJRT_ENTRY, PJRT_REFUSED)},
 };

@@ -65,6 +65,14 @@ def layers(x):
     return y[::-1], sums, jnp.roll(y, 3, axis=1), jnp.sort(y, axis=0), curved
 
 
+def apart(x):
+    cut = lax.with_sharding_constraint(x, P("x", "y"))
+    place = jnp.int32(x[0, 0] > 9)
+    largest = cut.max(0), cut.prod(1), jnp.argmax(cut, 1)
+    moved = lax.dynamic_slice(cut, (place, 2), (4, 8)), jnp.diff(cut, axis=0)
+    return *largest, *moved, cut[jnp.argsort(cut[:, 0])], cut.at[1].max(0.5)
+
+
 def endless(x):
     def body(t):
         return lax.psum(t, "x") / 8
@@ -76,6 +84,7 @@ def unending(x):
 
 
 entries = (Entry(shards, (X, W), name="shards"), Entry(layers, (X,), name="layers"))
+entries += (Entry(apart, (X,), name="apart"),)
 export(Bundle(entries), mesh="x=2,y=2", external_weights=sys.argv[1] + ".safetensors").save(
     sys.argv[1] + ".mlirbc"
 )
@@ -161,6 +170,21 @@ def test_each_device_has_a_part_of_the_weights(made):
     assert any(any(cut) for cut in made.folder.plan.weights.values())
     sizes = {path.stat().st_size for path in made.folder.weights}
     assert max(sizes) < whole
+
+
+def test_what_no_device_can_do_with_its_part_alone_is_right(made):
+    x, _, _ = arrays()
+    with load_mesh(made.folder.path, simulate=True) as loaded:
+        largest, product, place, some, between, ordered, raised = loaded.apart(x)
+    higher = np.array(x)
+    higher[1] = np.maximum(x[1], 0.5)
+    np.testing.assert_array_equal(largest, x.max(0))
+    np.testing.assert_allclose(product, x.prod(1), rtol=1e-5)
+    np.testing.assert_array_equal(place, x.argmax(1))
+    np.testing.assert_array_equal(some, x[:4, 2:10])
+    np.testing.assert_array_equal(between, np.diff(x, axis=0))
+    np.testing.assert_array_equal(ordered, x[np.argsort(x[:, 0])])
+    np.testing.assert_array_equal(raised, higher)
 
 
 def test_another_number_of_devices_is_refused(made):

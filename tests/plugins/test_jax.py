@@ -1,11 +1,8 @@
 """`JAX_PLATFORMS=edgec`: what JAX computes on edgec's devices is what NumPy computes."""
 
-import json
-import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jax
@@ -13,11 +10,10 @@ import pytest
 
 from edgec.plugins.jax import initialize
 from edgec.plugins.pjrt import platform
-from edgec.runtime import pjrt_library
-from edgec.runtime.errors import DeviceError, MissingExtra, UsageError
+from edgec.runtime.errors import MissingExtra, UsageError
+from tests.plugins.conftest import Run, outcomes
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILT = ROOT / "build" / "tests"
 PROGRAMS = ROOT / "tests" / "plugins" / "jax_programs.py"
 TOGETHER = (
     *("losses_and_gradients", "random_numbers_in_a_loop", "buffers_of_every_type"),
@@ -27,54 +23,12 @@ TOGETHER = (
     *("compiler_that_dies", "solvers_whose_loop_gives_all_it_carries"),
     "products_by_a_named_algorithm",
 )
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture(scope="module")
-def plugin() -> Iterator[Path]:
-    """The plugin's library, built once for each state of its sources."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EDGEC_CACHE_DIR", str(BUILT))
-        patch.delenv(pjrt_library.PJRT_VARIABLE, raising=False)
-        try:
-            yield pjrt_library.find_plugin.__wrapped__()
-        except DeviceError as error:
-            pytest.skip(str(error))
-
-
-@pytest.fixture(scope="module")
-def run(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Run a script on edgec's platform, with a cache of this module's own."""
-    cache = tmp_path_factory.mktemp("jax")
-
-    def run(script: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-W", "error", str(script), *arguments],
-            env={
-                **os.environ,
-                "JAX_PLATFORMS": "edgec",
-                "EDGEC_CACHE_DIR": str(cache),
-                pjrt_library.PJRT_VARIABLE: str(plugin),
-                **environment,
-            },
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
-
-    return run
-
-
-def _outcomes(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
-    """What went wrong in each program, once all have run."""
-    assert done.returncode == 0, done.stdout + done.stderr
-    return dict(json.loads(line) for line in done.stdout.splitlines())
 
 
 @pytest.fixture(scope="module")
 def together(run: Run) -> dict[str, str]:
     """What went wrong in the programs that can share a process."""
-    return _outcomes(run(PROGRAMS, *TOGETHER))
+    return outcomes(run(PROGRAMS, *TOGETHER))
 
 
 @pytest.mark.parametrize("program", TOGETHER)
@@ -95,13 +49,13 @@ def test_another_start_from_another_line_compiles_nothing(
     )
     before = set(run(listing).stdout.split())
     assert before
-    assert not _outcomes(run(moved, "losses_and_gradients"))["losses_and_gradients"]
+    assert not outcomes(run(moved, "losses_and_gradients"))["losses_and_gradients"]
     assert set(run(listing).stdout.split()) == before
 
 
 def test_xla_runs_what_is_refused_where_that_is_asked(run: Run) -> None:
     done = run(PROGRAMS, "integers_of_four_bits", EDGEC_JAX_REFUSED="xla")
-    wrong = _outcomes(done)["integers_of_four_bits"]
+    wrong = outcomes(done)["integers_of_four_bits"]
     assert not wrong, wrong
     assert "XLA's CPU runs jit_rounded, since the compiler refused the program" in done.stderr
 
@@ -110,21 +64,21 @@ def test_an_executable_goes_to_another_process_as_bytes(run: Run, tmp_path: Path
     file = str(tmp_path / "executable")
     for program, cache in (("executable_to_bytes", "here"), ("executable_from_bytes", "there")):
         done = run(PROGRAMS, program, EXECUTABLE=file, EDGEC_CACHE_DIR=str(tmp_path / cache))
-        wrong = _outcomes(done)[program]
+        wrong = outcomes(done)[program]
         assert not wrong, wrong
 
 
 def test_checkpoints_of_orbax_are_kept_and_read(run: Run) -> None:
     pytest.importorskip("orbax.checkpoint")
     done = run(PROGRAMS, "checkpoints_of_orbax")
-    wrong = _outcomes(done)["checkpoints_of_orbax"]
+    wrong = outcomes(done)["checkpoints_of_orbax"]
     assert not wrong, wrong
 
 
 @pytest.mark.vulkan
 def test_a_gpu_is_a_device_beside_the_cpu(run: Run) -> None:
     done = run(PROGRAMS, "gpu_beside_the_cpu", EDGEC_JAX_DEVICES="cpu,vulkan")
-    wrong = _outcomes(done)["gpu_beside_the_cpu"]
+    wrong = outcomes(done)["gpu_beside_the_cpu"]
     assert not wrong, wrong
 
 
@@ -141,7 +95,7 @@ def test_nvidias_gpus_are_devices_by_edgerts_own_driver(run: Run, tmp_path: Path
         LD_LIBRARY_PATH=str(tmp_path),
         FAKE_LAUNCHES=str(tmp_path / "launches"),
     )
-    wrong = _outcomes(done)["gpu_that_only_writes_down"]
+    wrong = outcomes(done)["gpu_that_only_writes_down"]
     assert not wrong, wrong
 
 

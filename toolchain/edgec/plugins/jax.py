@@ -57,6 +57,12 @@ def compiled(jitted: Any, *args: Any, output: Path | str, **kwargs: Any) -> "Mod
         raise UsageError(
             f"the call is compiled for {platform}", hint=f"start with JAX_PLATFORMS={PLATFORM}"
         )
+    count = len(executable.local_devices())
+    if count > 1:
+        raise UsageError(
+            f"the call runs on {count} devices, and a module on one",
+            hint="edgec compile MODEL --mesh=x=2 writes a program for several devices",
+        )
     made = Store().kept(executable.fingerprint.decode())
     with write_atomically(Path(output)) as stream:
         stream.write(made.path.read_bytes())

@@ -12,7 +12,7 @@ from typing import Any
 from edgec.runtime.closing import Closing
 from edgec.runtime.errors import ExportError
 
-__all__ = ["Shardy"]
+__all__ = ["Shardy", "uneven"]
 
 _TIMEOUT = 600.0  # seconds, of one program
 
@@ -87,12 +87,17 @@ class Shardy(Closing):
         self._said.close()
 
 
+def uneven(name: str, axes: str) -> ExportError:
+    """The mesh (`x=2,y=4`) does not divide an array of this function."""
+    return ExportError(
+        f"an axis of an array in {name} cannot be cut into equal parts by the mesh {axes}",
+        hint="choose sizes that the mesh divides, or leave that axis whole",
+    )
+
+
 def _ended(said: bytes, name: str, axes: str, code: int) -> ExportError:
     if b"non-divisible" in said:
-        return ExportError(
-            f"an axis of an array in {name} cannot be cut into equal parts by the mesh {axes}",
-            hint="choose sizes that the mesh divides, or leave that axis whole",
-        )
+        return uneven(name, axes)
     last = said.decode(errors="replace").strip().splitlines()[-1:] or [""]
     return ExportError(
         f"Shardy's partitioner ended at {name} ({last[0] or code})",

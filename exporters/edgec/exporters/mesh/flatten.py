@@ -5,7 +5,7 @@ out between parts of a program, not within a loop. On jaxlib's bindings; in the 
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 __all__ = ["flatten"]
@@ -26,7 +26,13 @@ def flatten(module: Any, main: Any) -> None:
     block = main.regions[0].blocks[0]
     _inline(block, functions)
     room = _MOST
-    waiting = [op.operation for op in block.operations if op.operation.name == "stablehlo.while"]
+    blocks = list(_blocks(block))
+    waiting = [
+        op.operation
+        for each in blocks
+        for op in each.operations
+        if op.operation.name == "stablehlo.while"
+    ]
     while waiting:
         loop = waiting.pop()
         trips = _trips(loop)
@@ -35,7 +41,16 @@ def flatten(module: Any, main: Any) -> None:
             continue
         room -= trips * size
         waiting += _unroll(loop, trips)
-    _slice_where_known(block)
+    for each in blocks:
+        _slice_where_known(each)
+
+
+def _blocks(block: Any) -> Iterator[Any]:
+    """A block, and what devices do by hand in it (`shard_map`)."""
+    yield block
+    for op in block.operations:
+        if op.operation.name == "sdy.manual_computation":
+            yield from _blocks(op.operation.regions[0].blocks[0])
 
 
 def _inline(block: Any, functions: dict[str, Any]) -> None:

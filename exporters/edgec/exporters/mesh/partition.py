@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.from_jax.refusals import place_of_location
-from edgec.exporters.mesh.asking import Shardy
+from edgec.exporters.mesh.asking import Shardy, uneven
 from edgec.exporters.mesh.cut import Cut, Part, cut_program
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.dtypes import DType
@@ -50,6 +50,7 @@ def partition(
     shardings: Mapping[str, Sequence[Sequence[str]]],
     *,
     constants_as: Sequence[str] = (),
+    lift: bool = True,
     shardy: Shardy | None = None,
 ) -> Sharded:
     """Make the parts of one function that each device of a mesh makes.
@@ -61,6 +62,7 @@ def partition(
             name, or by a pattern of names (`layers.*.up`).
         constants_as: the names of weights that are constants of the program, as `Sharded.lifted`
             has them; without these a sharding of one asks Shardy twice.
+        lift: whether large constants of the program become weights.
         shardy: who is asked; None for one that is begun and ended here.
 
     Raises:
@@ -69,7 +71,9 @@ def partition(
     """
     if shardy is None:
         with Shardy() as own:
-            return partition(traced, mesh, shardings, constants_as=constants_as, shardy=own)
+            return partition(
+                traced, mesh, shardings, constants_as=constants_as, lift=lift, shardy=own
+            )
     name = traced.signature.name
     _refuse_open(traced)
     leaves = _leaves(traced)
@@ -82,7 +86,7 @@ def partition(
             return partition(traced, mesh, shardings, constants_as=found, shardy=shardy)
     wanted = _wanted(traced, mesh, shardings, leaves)
     with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
-        reply, text, constants = _asked(shardy, Path(folder), traced, mesh, wanted)
+        reply, text, constants = _asked(shardy, Path(folder), traced, mesh, wanted, lift=lift)
     known = {n: v for n, v in traced.constants.items() if n not in traced.parameters}
     lifted = _named(constants, known, set(traced.parameters))
     roles = (*traced.arguments, *(Parameter(name=n) for n in lifted))
@@ -196,7 +200,13 @@ def _wanted(
 
 
 def _asked(
-    shardy: Shardy, folder: Path, traced: TracedFunction, mesh: Mesh, shardings: Mapping[str, Any]
+    shardy: Shardy,
+    folder: Path,
+    traced: TracedFunction,
+    mesh: Mesh,
+    shardings: Mapping[str, Any],
+    *,
+    lift: bool,
 ) -> tuple[Any, str, list[np.ndarray]]:
     """What the child says, the program of one device, and the constants that were in it."""
     name = traced.signature.name
@@ -210,8 +220,11 @@ def _asked(
         "weights": str(weights),
         "axes": list(mesh.axes.items()),
         "shardings": dict(shardings),
+        "lift": lift,
     }
     found = shardy.ask(request, folder, name)
+    if "uneven" in found:
+        raise uneven(name, str(mesh))
     if "problem" in found:
         raise UnsupportedOp(
             f"Shardy does not partition {name}: {found['problem']}",
@@ -220,8 +233,10 @@ def _asked(
             or "constrain the operand to be whole there (jax.lax.with_sharding_constraint), or use "
             "shard_map",
         )
-    with np.load(weights) as archive:
-        constants = [archive[f"arr_{i}"] for i in range(int(found["lifted"]))]
+    constants: list[np.ndarray] = []
+    if found["lifted"]:
+        with np.load(weights) as archive:
+            constants = [archive[f"arr_{i}"] for i in range(int(found["lifted"]))]
     return found, output.read_text(), constants
 
 

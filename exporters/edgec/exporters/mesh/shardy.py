@@ -13,8 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from edgec.exporters.mesh.artifact import read
+from edgec.exporters.mesh.even import make_even, takes_even
 from edgec.exporters.mesh.flatten import flatten
 from edgec.exporters.mesh.leading import lead
+from edgec.exporters.mesh.whole import NotCut, make_whole
 
 __all__ = ["main"]
 
@@ -35,12 +38,13 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         request: `source` (MLIR that jaxlib reads), `output`, `weights` (an .npz for the constants
-            that are taken out), `axes` (of the mesh, in order), `shardings` (of the arguments that
-            the caller wants cut: for each axis a list of names).
+            that are taken out, if `lift` says so), `axes` (of the mesh, in order), `shardings` (of
+            the arguments that the caller wants cut: for each axis a list of names).
 
     Returns:
         `arguments` and `results` (how each is cut), `lifted` (how many constants have become
-        arguments at the end), or `problem` and `place`.
+        arguments at the end), or `problem` and `place`, or `uneven`: the mesh does not divide an
+        argument as it is to be cut.
     """
     from jax._src.interpreters.mlir import make_ir_context
     from jaxlib.mlir import ir
@@ -54,17 +58,23 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
         main = _functions(module)["main"]
         flatten(module, main)
         _run(module, _CLEAN)
-        lifted = _lift(main, Path(request["weights"]))
+        lifted = _lift(main, Path(request["weights"])) if request["lift"] else 0
         _shard(main, mesh, request["shardings"])
+        if not takes_even(main, axes):
+            return {"uneven": True}
         try:
             _run(module, _PROPAGATE)
             _run(module, _RULES)
             for function in _functions(module).values():
-                _make_whole(function)
+                make_even(function, axes)
+                make_whole(function)
             for pipeline in _LOCAL:
                 _run(module, pipeline)
         except ir.MLIRError as error:
             return _problem(error)
+        except NotCut as error:
+            place = str(error.operation.location)
+            return {"problem": f"{error} is of arrays that are cut", "place": place}
         kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
         found = {
             "arguments": _shardings(main, "arg_attrs", kind.inputs, axes),
@@ -224,98 +234,6 @@ def _inside(operation: Any) -> Iterator[Any]:
                 yield from _inside(op.operation)
 
 
-def _make_whole(function: Any) -> None:
-    """Whole axes for operations that move elements along them: slices, reverses, rolls.
-
-    Shardy lets such an axis stay cut, and then finds that the devices would have to speak to each
-    other within the operation; between operations they can.
-    """
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import sdy
-
-    for operation in _inside(function):
-        if "sdy.sharding_rule" not in operation.attributes:
-            continue
-        rule = sdy.OpShardingRuleAttr(operation.attributes["sdy.sharding_rule"])
-        moved = set(rule.permutation_factors)
-        if operation.name == "stablehlo.dynamic_slice":
-            moved = set(range(len(rule.factor_sizes)))
-        if not moved:
-            continue
-        for index, mapping in enumerate(rule.operand_mappings):
-            operand = operation.operands[index]
-            sharding = _sharding_of(operand)
-            whole = _without(sharding, mapping, moved)
-            if whole is not None:
-                with ir.InsertionPoint(operation), operation.location:
-                    operation.operands[index] = sdy.ReshardOp(operand, whole).result
-        own = operation.attributes
-        if "sdy.sharding" not in own:
-            continue
-        given = _per_value(own["sdy.sharding"])
-        for index, mapping in enumerate(rule.result_mappings):
-            whole = _without(given[index], mapping, moved)
-            if whole is None:
-                continue
-            result, wanted = operation.results[index], given[index]
-            with ir.InsertionPoint.after(operation), operation.location:
-                back = sdy.ReshardOp(result, wanted)
-            result.replace_all_uses_except(back.result, back.operation)
-            given[index] = whole
-        own["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(given)
-
-
-def _sharding_of(value: Any) -> Any | None:
-    """How a value is cut, as its operation or its function says; None where neither does."""
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import sdy
-
-    if isinstance(value, ir.BlockArgument):
-        argument = value
-        owner = argument.owner.owner
-        if owner.name != "func.func" or "arg_attrs" not in owner.attributes:
-            return None
-        notes = ir.DictAttr(ir.ArrayAttr(owner.attributes["arg_attrs"])[argument.arg_number])
-        return sdy.TensorShardingAttr(notes["sdy.sharding"]) if "sdy.sharding" in notes else None
-    result = ir.OpResult(value)
-    owner = result.owner
-    if "sdy.sharding" not in owner.attributes:
-        return None
-    attribute = owner.attributes["sdy.sharding"]
-    if owner.name in ("sdy.reshard", "sdy.sharding_constraint"):
-        return sdy.TensorShardingAttr(attribute)
-    return _per_value(attribute)[result.result_number]
-
-
-def _per_value(attribute: Any) -> list[Any]:
-    """How each result of an operation is cut."""
-    from jaxlib.mlir.dialects import sdy
-
-    each = sdy.TensorShardingPerValueAttr(attribute).shardings
-    return [sdy.TensorShardingAttr(sharding) for sharding in each]
-
-
-def _without(sharding: Any | None, mapping: Any, factors: set[int]) -> Any | None:
-    """The sharding with the axes of these factors whole; None where they are."""
-    from jaxlib.mlir.dialects import sdy
-
-    if sharding is None:
-        return None
-    mappings = list(sdy.TensorMappingAttr(mapping).dim_mappings)
-    old = [sdy.DimensionShardingAttr(d) for d in sharding.dimension_shardings]
-    doomed = [
-        bool(d.axes) and bool(set(sdy.DimMappingAttr(m).factor_indices) & factors)
-        for d, m in zip(old, mappings, strict=True)
-    ]
-    if not any(doomed):
-        return None
-    dims = [
-        sdy.DimensionShardingAttr.get([], is_closed=True) if gone else d
-        for d, gone in zip(old, doomed, strict=True)
-    ]
-    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, dims)
-
-
 def _shardings(
     main: Any, name: str, kinds: Sequence[Any], axes: Mapping[str, int]
 ) -> list[list[list[str]]] | str:
@@ -332,7 +250,10 @@ def _shardings(
             found.append([[] for _ in range(rank)])
             continue
         cuts = []
-        for dim in sdy.TensorShardingAttr(own["sdy.sharding"]).dimension_shardings:
+        sharding = sdy.TensorShardingAttr(own["sdy.sharding"])
+        if len(list(sharding.unreduced_axes)):
+            return "an array that comes in or goes out is not summed yet (unreduced)"
+        for dim in sharding.dimension_shardings:
             names = []
             for axis in sdy.DimensionShardingAttr(dim).axes:
                 reference = sdy.AxisRefAttr(axis)
@@ -372,7 +293,9 @@ def main() -> None:
     """Answer requests until there are no more."""
     for line in sys.stdin:
         request, reply = map(Path, json.loads(line))
-        reply.write_text(json.dumps(partition(json.loads(request.read_text()))))
+        asked = json.loads(request.read_text())
+        answer = read(asked) if "artifact" in asked else partition(asked)
+        reply.write_text(json.dumps(answer))
         print("done", flush=True)
 
 

@@ -11,23 +11,12 @@ from typing import Any
 import numpy as np
 
 from edgec.plugins.pjrt import FUNCTION
+from edgec.plugins.pjrt.arrays import arrays_as_numbers
 from edgec.plugins.pjrt.program import DONATED
 from edgec.runtime.dtypes import DType
 
 __all__ = ["Elsewhere", "Taken"]
 
-# As PJRT numbers them (`runtime/pjrt/abi.h`).
-_NUMBERS = {
-    each: number
-    for number, each in enumerate(
-        (
-            *(DType.BOOL, DType.I8, DType.I16, DType.I32, DType.I64),
-            *(DType.U8, DType.U16, DType.U32, DType.U64),
-            *(DType.F16, DType.F32, DType.F64, DType.BF16, DType.C64, DType.C128),
-        ),
-        start=1,
-    )
-}
 _Shape = tuple[DType, tuple[int, ...]]
 
 
@@ -97,11 +86,7 @@ class Elsewhere:
             handle=len(self._programs) - 1,
             name=name,
             donated=tuple(donated),
-            outputs=tuple(
-                number
-                for dtype, sizes in outputs
-                for number in (_NUMBERS[dtype], len(sizes), *sizes)
-            ),
+            outputs=arrays_as_numbers(outputs),
         )
 
     def call(self, handle: int, inputs: Sequence[bytes]) -> list[bytes]:

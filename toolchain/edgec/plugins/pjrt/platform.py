@@ -46,7 +46,7 @@ def _register(platform: str) -> None:
     _refuse_another_jax(jax.__version__)
     options = _options()
     xla_bridge.register_plugin(platform, library_path=str(find_plugin()), options=options)
-    _lower_as_edgec_does(platform)
+    _lower_as_edgec_does(platform, options["devices"])
 
 
 def _refuse_another_jax(version: str) -> None:
@@ -90,20 +90,35 @@ def _options() -> dict[str, str]:
     }
 
 
-def _lower_as_edgec_does(platform: str) -> None:
+def _lower_as_edgec_does(platform: str, devices: str) -> None:
     """Write linear algebra as operations, where JAX would call what only XLA or LAPACK has."""
     import jax
-    from jax._src import source_info_util
+    from jax._src import shard_map, source_info_util
     from jax._src.interpreters import mlir
 
     from edgec.exporters.from_jax.rules import lowering_rules
 
+    several = "," in devices
     for primitive, rule in lowering_rules():
-        mlir.register_lowering(primitive, rule, platform=platform)
+        is_map = several and primitive is shard_map.shard_map_p
+        lowered = _of_one_device(rule) if is_map else rule
+        mlir.register_lowering(primitive, lowered, platform=platform)
     mlir._platforms_with_donation.append(platform)
-    # Shardings as calls that are easily taken out, and not in Shardy's own dialect.
-    jax.config.update("jax_use_shardy_partitioner", False)
+    # Where there is one device, shardings are calls that are easily taken out; where there are more
+    # they say how programs are cut, in Shardy's own dialect.
+    jax.config.update("jax_use_shardy_partitioner", several)
     source_info_util.register_exclusion(str(Path(__file__).parents[2]))
+
+
+def _of_one_device(rule: Any) -> Any:
+    """A rule for meshes of one device; JAX's own for others, whose devices are there."""
+    from jax._src import shard_map
+
+    def lowered(ctx: Any, *nodes: Any, mesh: Any, **params: Any) -> Any:
+        chosen = rule if mesh.size == 1 else shard_map._shard_map_lowering
+        return chosen(ctx, *nodes, mesh=mesh, **params)
+
+    return lowered
 
 
 def _fail_later(platform: str, error: EdgecError) -> None:

@@ -58,12 +58,12 @@ def read(data: bytes) -> Read:
         return Read(program=program, plain=_bytecode(module), name=name, donated=donated)
 
 
-def compile_for(what: str, found: Read, output: Path) -> None:
+def compile_for(what: str, program: Program, output: Path) -> None:
     """Compile a program into a file.
 
     Args:
         what: for devices of this driver, or for a GPU of a compute capability (`cuda:90`).
-        found: the program.
+        program: what `read` or `spread` gave.
         output: the module's file.
 
     Raises:
@@ -74,7 +74,7 @@ def compile_for(what: str, found: Read, output: Path) -> None:
     )
     driver, _, capability = what.partition(":")
     target = for_capability(int(capability)).name if capability else driver
-    toolchain.compile(found.program, target, options)
+    toolchain.compile(program, target, options)
 
 
 def _take_advice(module: Any) -> tuple[int, ...]:

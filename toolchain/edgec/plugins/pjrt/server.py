@@ -13,8 +13,15 @@ from array import array
 from typing import Any, BinaryIO
 
 from edgec.plugins.pjrt import FUNCTION
+from edgec.plugins.pjrt.spread import Spread, is_spread
 from edgec.plugins.pjrt.store import Made, Store
-from edgec.runtime.errors import CompileError, CompilerCrash, EdgecError, ProgramError
+from edgec.runtime.errors import (
+    CompileError,
+    CompilerCrash,
+    EdgecError,
+    ExportError,
+    ProgramError,
+)
 from edgec.toolchain.cache import key_of
 
 __all__ = ["main"]
@@ -45,11 +52,21 @@ class _Server:
         what, *rest = job
         if what == b"run":
             return self._run(*rest)
-        device, program, how, refused = rest
+        device, program, how, refused, count = rest
+        devices = int(count)
         try:
-            return _module(self._store.find(device.decode(), program, apart=how == b"apart"))
+            return self._made(device.decode(), program, devices, apart=how == b"apart")
         except EdgecError as error:
-            return (refused == b"xla" and self._take(program, error)) or _refusal(error)
+            taken = refused == b"xla" and devices == 1 and self._take(program, error)
+            return taken or _refusal(error)
+
+    def _made(self, device: str, program: bytes, devices: int, *, apart: bool) -> list[bytes]:
+        if not is_spread(program, devices):
+            return _module(self._store.find(device, program, apart=apart))
+        made = self._store.find_spread(device, program, devices, apart=apart)
+        if made.spread is None:
+            raise ProgramError(f"edgec's cache holds another program than {made.name}")
+        return _spread(made, made.spread)
 
     def _take(self, program: bytes, refusal: EdgecError) -> list[bytes]:
         """Give a refused program to XLA, and say so; nothing where XLA refuses it, too."""
@@ -96,10 +113,24 @@ def _module(made: Made) -> list[bytes]:
     ]
 
 
+def _spread(made: Made, told: Spread) -> list[bytes]:
+    return [
+        b"spread",
+        os.fsencode(made.path) if told.functions else b"",
+        "\n".join(told.functions).encode(),
+        made.name.encode(),
+        made.key.encode(),
+        bytes(made.donated),
+        array("q", told.route).tobytes(),
+        array("q", told.arrays).tobytes(),
+        b"".join(len(each).to_bytes(8, sys.byteorder) + each for each in told.shardings),
+    ]
+
+
 def _refusal(error: EdgecError) -> list[bytes]:
     """The error as PJRT has it: a code, and all that edgec says."""
     code = _INTERNAL
-    if isinstance(error, CompileError) and not isinstance(error, CompilerCrash):
+    if isinstance(error, CompileError | ExportError) and not isinstance(error, CompilerCrash):
         code = _UNIMPLEMENTED
     elif isinstance(error, ProgramError):
         code = _INVALID_ARGUMENT

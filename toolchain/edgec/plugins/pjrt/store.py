@@ -8,7 +8,9 @@ import contextlib
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from edgec.plugins.pjrt.spread import Spread, cutters
 from edgec.runtime.errors import FileError
 from edgec.toolchain.cache import CACHE_VARIABLE, Cache, key_of
 from edgec.toolchain.fingerprint import fingerprint
@@ -27,12 +29,14 @@ class Made:
         key: what it is made of, as one word.
         name: what JAX calls the program.
         donated: for each argument whether its memory is given away (1) or not (0).
+        spread: of a program for several devices what they do.
     """
 
     path: Path
     key: str
     name: str
     donated: tuple[int, ...]
+    spread: Spread | None = None
 
 
 class Store:
@@ -41,6 +45,7 @@ class Store:
     def __init__(self) -> None:
         self._cache = Cache.default()
         self._folder = tempfile.TemporaryDirectory(prefix="edgec-pjrt-")
+        self._shardy: Any = None
 
     def find(self, what: str, program: bytes, *, apart: bool) -> Made:
         """The module for a program on a device.
@@ -55,6 +60,15 @@ class Store:
         """
         key = key_of("pjrt", what, program, fingerprint())
         return self._kept(key) or self._new(what, program, key, apart=apart)
+
+    def find_spread(self, what: str, program: bytes, devices: int, *, apart: bool) -> Made:
+        """The same for a program that says how arrays are cut, and for how many devices.
+
+        Raises:
+            EdgecError: it cannot be cut, or not compiled.
+        """
+        key = key_of("pjrt", what, str(devices), program, fingerprint(), cutters())
+        return self._kept(key) or self._new_spread(what, program, devices, key, apart=apart)
 
     def kept(self, key: str) -> Made:
         """The module of that key.
@@ -79,9 +93,33 @@ class Store:
         if made is None:
             path = Path(self._folder.name) / f"{plain}.vmfb"
             with contextlib.nullcontext() if apart else working_here(answered):
-                compile_for(what, found, path)
+                compile_for(what, found.program, path)
             made = Made(path=path, key=plain, name=found.name, donated=found.donated)
             self._cache.put(plain, path.read_bytes(), {"name": made.name, "donated": made.donated})
+        self._cache.put(key, b"", {"same": plain})
+        return self._kept(plain) or made
+
+    def _new_spread(
+        self, what: str, program: bytes, devices: int, key: str, *, apart: bool
+    ) -> Made:
+        from edgec.exporters.mesh.asking import Shardy
+        from edgec.plugins.pjrt.cutting import read_whole, spread
+        from edgec.plugins.pjrt.program import compile_for
+
+        shardy = self._shardy = self._shardy or Shardy()
+        whole = read_whole(program, shardy)
+        plain = key_of("pjrt", what, str(devices), whole.plain, fingerprint(), cutters())
+        made = self._kept(plain)
+        if made is None:
+            parts, told = spread(whole, devices, shardy)
+            path = Path(self._folder.name) / f"{plain}.vmfb"
+            path.write_bytes(b"")
+            with contextlib.nullcontext() if apart else working_here(answered):
+                if parts is not None:
+                    compile_for(what, parts, path)
+            note = {"name": whole.name, "donated": whole.donated, "spread": told.to_json()}
+            made = Made(path=path, key=plain, name=whole.name, donated=whole.donated, spread=told)
+            self._cache.put(plain, path.read_bytes(), note)
         self._cache.put(key, b"", {"same": plain})
         return self._kept(plain) or made
 
@@ -92,4 +130,10 @@ class Store:
         if "same" in entry.note:
             return self._kept(str(entry.note["same"]))
         note = entry.note
-        return Made(path=entry.payload, key=key, name=note["name"], donated=tuple(note["donated"]))
+        return Made(
+            path=entry.payload,
+            key=key,
+            name=note["name"],
+            donated=tuple(note["donated"]),
+            spread=Spread.from_json(note["spread"]) if "spread" in note else None,
+        )

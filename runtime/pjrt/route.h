@@ -1,0 +1,73 @@
+/* What the devices of a program do, one step after the other: calls of the module's functions, and
+ * collectives between the devices. `docs/mesh.md` has the same in Python.
+ *
+ * Values are numbered: a device's arguments first, then what its steps make. All devices go through
+ * the same steps, each with values of its own.
+ */
+#ifndef EDGEC_PJRT_ROUTE_H
+#define EDGEC_PJRT_ROUTE_H
+
+#include "plugin.h"
+
+/* Steps as the compiler's process numbers them (`edgec/plugins/pjrt/route.py`). */
+typedef enum pjrt_step_kind {
+  STEP_CALL,
+  STEP_ALL_REDUCE,
+  STEP_ALL_GATHER,
+  STEP_REDUCE_SCATTER,
+  STEP_ALL_TO_ALL,
+  STEP_PERMUTE,
+  STEP_BROADCAST,
+  STEP_KIND_COUNT
+} pjrt_step_kind;
+
+/* What a reduction applies, numbered likewise. */
+typedef enum pjrt_reduction {
+  REDUCE_ADD,
+  REDUCE_MULTIPLY,
+  REDUCE_MAXIMUM,
+  REDUCE_MINIMUM,
+  REDUCE_AND,
+  REDUCE_OR,
+  REDUCE_XOR,
+  REDUCTION_COUNT
+} pjrt_reduction;
+
+/* Devices that speak to each other; of a permutation a pair of from and to. */
+typedef struct pjrt_group {
+  size_t count;
+  size_t devices[PJRT_MAX_DEVICES];
+} pjrt_group;
+
+typedef struct pjrt_step {
+  pjrt_step_kind kind;
+  size_t input_count, output_count; /* of a collective one each */
+  size_t *inputs, *outputs;         /* values */
+  size_t gone_count;
+  size_t *gone; /* values that nothing needs after this step */
+  /* of a call: */
+  size_t function;  /* of the module */
+  bool is_numbered; /* its last argument is the device's number, a u32 without axes */
+  /* of a collective, which is along the first axis: */
+  uint32_t type; /* edgert's, of the elements: a module's results do not tell signs of integers */
+  pjrt_reduction reduction;
+  size_t group_count;
+  pjrt_group groups[PJRT_MAX_DEVICES];
+} pjrt_step;
+
+struct pjrt_route {
+  size_t device_count, value_count, input_count;
+  size_t result_count;
+  size_t *results; /* the value that is each result */
+  size_t step_count;
+  pjrt_step *steps;
+  size_t most_cells; /* arguments and results that a call has at most */
+  size_t *numbers;   /* what all the lists above lie in */
+};
+
+/* Carry out a collective: the tensor of every device, before and after, in the devices' order; the
+ * latter are the caller's. All or none. */
+pjrt_error *pjrt_collect(const pjrt_step *step, pjrt_device *const *devices, size_t device_count,
+                         edgert_tensor *const *given, edgert_tensor **made);
+
+#endif

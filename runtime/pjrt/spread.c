@@ -1,0 +1,71 @@
+/* An executable for several devices: its route's calls found in the module, and each device's number. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "route.h"
+
+/* The module's functions of these names, a line each. */
+static pjrt_error *find_functions(const pjrt_executable *self, const char *names,
+                                  size_t **out_functions, size_t *out_count) {
+  size_t count = 0;
+  edgert_error error;
+  *out_functions = calloc(strlen(names) + 1, sizeof **out_functions);
+  char *text = strdup(names), *rest;
+  pjrt_error *failed = *out_functions && text ? NULL : pjrt_out_of_memory();
+  for (char *name = failed ? NULL : strtok_r(text, "\n", &rest); name && !failed;
+       name = strtok_r(NULL, "\n", &rest)) {
+    if (!self->module)
+      failed = pjrt_fail(PJRT_INTERNAL, "%s has no module with %s", self->name, name);
+    else if (edgert_module_find(self->module, name, &(*out_functions)[count++], &error))
+      failed = pjrt_fail_edgert(&error);
+  }
+  free(text);
+  *out_count = count;
+  return failed;
+}
+
+/* Whether each call gives and takes as much as its function does. */
+static pjrt_error *check_calls(const pjrt_executable *self) {
+  for (size_t i = 0; i < self->route->step_count; ++i) {
+    const pjrt_step *step = &self->route->steps[i];
+    if (step->kind != STEP_CALL) continue;
+    if (step->input_count + step->is_numbered !=
+            edgert_module_input_count(self->module, step->function) ||
+        step->output_count != edgert_module_output_count(self->module, step->function))
+      return pjrt_fail(PJRT_INTERNAL, "%s calls %s with other arguments than it takes", self->name,
+                       edgert_module_function_name(self->module, step->function));
+  }
+  return NULL;
+}
+
+static pjrt_error *number_devices(pjrt_executable *self) {
+  edgert_error error;
+  for (uint32_t i = 0; i < self->device_count; ++i)
+    if (edgert_tensor_create(self->devices[i]->device, EDGERT_U32, 0, NULL, &self->numbers[i],
+                             &error) ||
+        edgert_tensor_write(self->numbers[i], &i, sizeof i, &error))
+      return pjrt_fail_edgert(&error);
+  return NULL;
+}
+
+static pjrt_error *keep(pjrt_part *to, const pjrt_part *from) {
+  void *data = malloc(from->size + 1);
+  if (!data) return pjrt_out_of_memory();
+  if (from->size) memcpy(data, from->data, from->size);
+  *to = (pjrt_part){data, from->size};
+  return NULL;
+}
+
+pjrt_error *pjrt_spread_load(pjrt_executable *executable, const pjrt_made *made) {
+  size_t *functions, count;
+  pjrt_error *failed = find_functions(executable, made->function, &functions, &count);
+  if (!failed) failed = pjrt_route_read(&made->route, functions, count, &executable->route);
+  free(functions);
+  if (!failed && executable->route->device_count != executable->device_count)
+    failed = pjrt_fail(PJRT_INTERNAL, "%s is for %zu devices, and %zu are given", executable->name,
+                       executable->route->device_count, executable->device_count);
+  if (!failed) failed = check_calls(executable);
+  if (!failed) failed = keep(&executable->route_bytes, &made->route);
+  if (!failed) failed = keep(&executable->outputs_bytes, &made->outputs);
+  return failed ? failed : number_devices(executable);
+}
