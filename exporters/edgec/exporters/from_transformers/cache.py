@@ -174,7 +174,7 @@ def _used(model: Any) -> _Used:
                     hint="export its own code instead, the cache as buffers that it writes: "
                     "FILE.py:NAME",
                 ) from error
-        layers = [_known_layer(model, layer) for layer in cache.layers]
+        layers = [_known_layer(model, layer) for layer in getattr(cache, "layers", ())]
         loose = watch.changed(cache) if own or None in layers else []
         sizes = [tensor.shape for _, tensor in loose]
         if loose:
@@ -186,7 +186,7 @@ def _used(model: Any) -> _Used:
                     f"{type(model).__name__} keeps tensors beside its cache that grow with a text",
                     hint="export its own code instead, what it keeps as buffers: FILE.py:NAME",
                 )
-    if not loose and any(map(_is_silent, cache.layers)):
+    if not loose and any(map(_is_silent, getattr(cache, "layers", ()))):
         raise UnsupportedOp(
             f"{type(model).__name__} writes nothing into the cache that it is given: it reads a "
             "text anew for each token, or keeps what it has read where edgec does not find it",
@@ -204,16 +204,15 @@ def _read(model: Any, cache: Any, place: int) -> None:
 
 
 def _own_cache(model: Any) -> Any | None:
-    """The cache that a model makes where it is given none; None if that is no list of layers."""
+    """The cache that a model makes where it is given none; None if it gives none back."""
     import torch
-    from transformers import Cache
 
     try:
         found = model(torch.zeros(1, 1, dtype=torch.int64), use_cache=True)
     except Exception:  # noqa: BLE001 - models raise errors of every kind
         return None
     caches = (getattr(found, name, None) for name in _OWN)
-    return next((cache for cache in caches if isinstance(cache, Cache)), None)
+    return next((cache for cache in caches if hasattr(cache, "__dict__")), None)
 
 
 def _known_layer(model: Any, layer: Any) -> Any | None:

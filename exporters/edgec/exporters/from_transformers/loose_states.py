@@ -27,7 +27,7 @@ class Watch:
         }
 
     def changed(self, cache: Any) -> list[tuple[Place, Any]]:
-        """Floating-point numbers of modules and a cache that are others now, and their places."""
+        """Tensors of a cache, and floats of modules that are others now; and their places."""
         found = []
         for owner in (*self._model.modules(), cache):
             before = self._before.get(id(owner), {})
@@ -36,7 +36,7 @@ class Watch:
                 found += [
                     ((owner, (name, *path)), tensor)
                     for path, tensor in _tensors(value)
-                    if name != "layers" and tensor.is_floating_point()
+                    if name != "layers" and (owner is cache or tensor.is_floating_point())
                     if known.get(path) != id(tensor)
                 ]
         return found
