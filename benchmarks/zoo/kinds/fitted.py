@@ -26,6 +26,7 @@ _COUNTS = {
     r"^topk_groups?$|^(o|mamba_n|ssm|mamba)_groups?$|n_shared_experts": 1,
     r"experts_per_tok(en)?$|top_?k_experts$|^(moe_)?top_?k$": 2,
     r"experts$": 4,
+    r"index_topk$": 16,  # tokens, fewer than a text has
     r"(key_value_heads|kv_heads|num_key_heads)$": 2,
     r"(heads|n_head)$": _HEADS,
     r"head_?dim$|head_size$|d_head$|d_kv$|rotary_dim$|qk_dim$|v_dim$": _HEAD,
@@ -162,7 +163,8 @@ def _tries(whole: Any, given: Numbers, twice: Numbers) -> Iterator[Numbers]:
     }
     cut = [p for p in given if _is_number(given[p]) and _is_number(before.get(p))]
     more = {path: value for path, value in twice.items() if given.get(path) != value}
-    changes: list[Numbers] = [change for change in (_missing(whole, given), more) if change]
+    extra = (_missing(whole, given), more, _unset(whole))
+    changes: list[Numbers] = [change for change in extra if change]
     for path in cut:
         if path[-1] not in ("vocab_size",) and not path[-1].endswith("token_id"):
             changes += [{path: size} for size in _between(given[path], before[path])]
@@ -194,6 +196,16 @@ def _missing(whole: Any, given: Numbers) -> Numbers:
         if types and not any("attention" in name.replace("linear_attention", "") for name in types):
             found[*path, "layer_types"] = [*types[:-1], "full_attention"]
     return found
+
+
+def _unset(whole: Any) -> Numbers:
+    """Numbers that a configuration leaves open, and some models need all the same: experts, say."""
+    return {
+        (*path, key): small
+        for path, part in _parts(whole)
+        for key, value in vars(part).items()
+        if value is None and (small := _small(key)) is not None
+    }
 
 
 def _made(kind: type[Any], given: Numbers) -> Any:
