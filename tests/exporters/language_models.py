@@ -40,6 +40,11 @@ FAMILIES: dict[str, dict[str, Any]] = {
     # Every second layer sees a window; scores are capped.
     "gemma2": {"sliding_window": 24, "query_pre_attn_scalar": 16},
     "phi3": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
+    # It looks for a token's place at the end of the keys; every second layer sees a window.
+    "gpt_neo": {
+        **{"num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]]},
+        **{"window_size": 24, "max_position_embeddings": 512},
+    },
     # An indexer chooses the tokens that are seen, fewer than there are.
     "deepseek_v32": {
         **{"q_lora_rank": 16, "kv_lora_rank": 16, "num_key_value_heads": 4},

@@ -8,9 +8,14 @@ A recurrent layer (linear attention, a state space, a short convolution) keeps w
 far have left instead. Nothing can be taken back from that, so its chunks are full; and models that
 go on from such states with one token alone get no chunks. Some keep it in a cache of a class of
 their own, or in their modules; it is found there by what a token changes.
+
+Some models look for a token's place at the end of the keys. Whether one does is tried, too: such a
+model gets keys turned so that the newest are the last, and a mask that says which there are.
 """
 
 import inspect
+import logging
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +38,7 @@ from edgec.runtime.errors import UnsupportedOp
 
 __all__ = ["cache_of_decoder", "is_recurrent", "kept_cache", "reads_chunks", "scores_of"]
 
+_LOG = logging.getLogger("edgec.exporters")
 _CHUNK = 4
 """Tokens by which it is tried whether a model goes on with several."""
 _OWN = ("past_key_values", "cache_params")
@@ -98,9 +104,23 @@ def kept_cache(model: Any, holder: Any, length: int) -> Any:
     Raises:
         UnsupportedOp: a layer keeps something else than these.
     """
+    used = _used(model)
+    plain = used.loose or any(states_of(layer) for layer in used.layers)
+    newest_last = not plain and not _agrees(model, length)
+    if newest_last and not _agrees(model, length, True):
+        newest_last = False
+        _LOG.warning(
+            "%s gives other scores with a cache of %d tokens than without one: it may write "
+            "something else than transformers, which the check after compiling tells",
+            type(model).__name__,
+            length,
+        )
+    return _built(model, used, holder, length, newest_last=newest_last)
+
+
+def _built(model: Any, used: _Used, holder: Any, length: int, *, newest_last: bool) -> Any:
     from transformers import StaticCache
 
-    used = _used(model)
     cache = used.cache if used.own else StaticCache(config=model.config, max_cache_len=length)
     cache.states = []
     for number, layer in enumerate(used.layers):
@@ -110,10 +130,48 @@ def kept_cache(model: Any, holder: Any, length: int) -> Any:
         elif states_of(layer):
             cache.layers[number] = registered_states(layer, holder, cache.states, number, length)
         else:
-            cache.layers[number] = registered(layer, holder, number, length)
+            cache.layers[number] = registered(
+                layer, holder, number, length, newest_last=newest_last
+            )
     cache.loose = LooseStates(holder, used.loose) if used.loose else None
     cache.states += cache.loose.names if used.loose else []
+    cache.masked = _mask(length) if newest_last else None
     return cache
+
+
+def _mask(length: int) -> Callable[[Any], Any]:
+    """From the places of the newest tokens to the mask by which they see what is before them."""
+    import torch
+
+    def mask(places: Any) -> Any:
+        keys = torch.arange(length) + places[-1] + 1 - length
+        seen = (keys >= 0) & (keys <= places[:, None])
+        return torch.where(seen, 0.0, torch.finfo(torch.float32).min)[None, None]
+
+    return mask
+
+
+def _agrees(model: Any, length: int, newest_last: bool = False) -> bool:
+    """Whether a text read in a chunk and a token has the scores that it has without a cache."""
+    import torch
+
+    rows = min(int(model.get_input_embeddings().weight.shape[0]), 1000)
+    count = min(_CHUNK, length - 1)
+    text = torch.arange(1, count + 2) % rows
+    holder = torch.nn.Module()
+    holder.register_buffer("position", torch.zeros((), dtype=torch.int32))
+    found = []
+    try:
+        with torch.no_grad():
+            cache = _built(model, _used(model), holder, length, newest_last=newest_last)
+            for places in torch.arange(count + 1).split(count):
+                found.append(scores_of(model, cache, text[places], places)[-1])
+                holder.position += len(places)
+            right = model(text[None], use_cache=False).logits[0, [count - 1, count]]
+    except Exception:  # noqa: BLE001 - models raise errors of every kind; the trace will tell
+        return False
+    tolerance = 1e-3 * float(right.abs().max())
+    return bool(torch.allclose(torch.stack(found), right, rtol=1e-3, atol=tolerance))
 
 
 def scores_of(model: Any, cache: Any, tokens: Any, places: Any, *, kept: Any = None) -> Any:
@@ -125,6 +183,8 @@ def scores_of(model: Any, cache: Any, tokens: Any, places: Any, *, kept: Any = N
     import torch
 
     given = {} if kept is None else {"logits_to_keep": kept}
+    if cache.masked is not None:
+        given["attention_mask"] = cache.masked(places)
     with nullcontext() if cache.loose is None else cache.loose.lent():
         return model(
             input_ids=tokens.to(torch.int64)[None], **_with_cache(model, cache, places), **given
@@ -174,7 +234,7 @@ def _used(model: Any) -> _Used:
                     hint="export its own code instead, the cache as buffers that it writes: "
                     "FILE.py:NAME",
                 ) from error
-        layers = [_known_layer(model, layer) for layer in getattr(cache, "layers", ())]
+        layers = [_known_layer(model, layer, own=own) for layer in getattr(cache, "layers", ())]
         loose = watch.changed(cache) if own or None in layers else []
         sizes = [tensor.shape for _, tensor in loose]
         if loose:
@@ -215,17 +275,24 @@ def _own_cache(model: Any) -> Any | None:
     return next((cache for cache in caches if hasattr(cache, "__dict__")), None)
 
 
-def _known_layer(model: Any, layer: Any) -> Any | None:
+def _known_layer(model: Any, layer: Any, *, own: bool) -> Any | None:
     """The layer; None if it keeps nothing.
 
     Raises:
-        UnsupportedOp: it keeps something else than keys and values, and states.
+        UnsupportedOp: it keeps something else than a token's keys and values, and states.
     """
     if not is_known(layer):
         raise UnsupportedOp(
             f"{type(model).__name__} keeps a {type(layer).__name__}, and edgec knows caches of "
             "keys and values, and of states that are as large for any text",
             hint="choose a model whose layers are attention or recurrent",
+        )
+    keys = getattr(layer, "keys", None)
+    if own and keys is not None and keys.shape[-2] != 1:
+        raise UnsupportedOp(
+            f"{type(model).__name__} keeps {keys.shape[-2]} keys of one token, and edgec knows "
+            "caches of a key a token",
+            hint="export its own code instead, the cache as buffers that it writes: FILE.py:NAME",
         )
     return layer if getattr(layer, "is_initialized", False) or states_of(layer) else None
 

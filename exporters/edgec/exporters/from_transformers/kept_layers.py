@@ -55,9 +55,16 @@ def empty_layer(holder: Any, length: int) -> Any:
     return _kept_layer(holder)(length)
 
 
-def registered(used: Any, holder: Any, number: int, length: int) -> Any:
-    """A layer as the used one, in buffers of the holder."""
+def registered(
+    used: Any, holder: Any, number: int, length: int, *, newest_last: bool = False
+) -> Any:
+    """A layer as the used one, in buffers of the holder.
+
+    Args:
+        newest_last: whether it gives keys and values turned, so that the newest are the last.
+    """
     kept = _kept_layer(holder)(length)
+    kept.newest_last = newest_last
     _register_keys(kept, used, holder, number)
     indexed = getattr(used, "indexer_keys", None)
     if indexed is not None:
@@ -125,11 +132,15 @@ def _kept_layer(holder: Any) -> Any:
     class KeptLayer(StaticLayer):  # type: ignore[misc]
         indexer = ""  # the name of what finds keys, in layers that have it
         indexer_position_ids = None
+        newest_last = False
 
         def update(self, keys: Any, values: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
             places = self._places(keys.shape[-2])
             self.keys.index_copy_(2, places, keys)
             self.values.index_copy_(2, places, values)
+            if self.newest_last:
+                turned = (torch.arange(self.max_cache_len) + places[-1] + 1) % self.max_cache_len
+                return self.keys.index_select(2, turned), self.values.index_select(2, turned)
             return self.keys, self.values
 
         def update_indexer(self, keys: Any) -> Any:
