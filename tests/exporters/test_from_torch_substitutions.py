@@ -48,6 +48,7 @@ def looped(turn: Callable[..., torch.Tensor], made: Callable[..., torch.Tensor])
     return Loop()
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize(
     ("turn", "made", "short"),
     [

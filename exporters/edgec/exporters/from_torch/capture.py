@@ -24,6 +24,7 @@ from edgec.exporters.from_torch.joined import join_twins
 from edgec.exporters.from_torch.lines import user_line
 from edgec.exporters.from_torch.pairs import composites
 from edgec.exporters.from_torch.parcels import join_parcels
+from edgec.exporters.from_torch.ranges import known_ranges
 from edgec.exporters.from_torch.resampling import pools_in_two_dimensions
 from edgec.exporters.from_torch.settled import Number, is_on_data, numbers_read, settled
 from edgec.exporters.from_torch.sparse import is_about_sparse
@@ -170,6 +171,7 @@ def capture(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shap
         unchecked(),
         pools,
         covariances(),
+        known_ranges(),
     ):
         try:
             program = made.program
