@@ -40,6 +40,12 @@ FAMILIES: dict[str, dict[str, Any]] = {
     # Every second layer sees a window; scores are capped.
     "gemma2": {"sliding_window": 24, "query_pre_attn_scalar": 16},
     "phi3": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
+    # The last layers read the keys and values of others.
+    "gemma4_text": {
+        **{"num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2},
+        **{"num_kv_shared_layers": 2, "sliding_window": 24, "global_head_dim": 32},
+        **{"vocab_size_per_layer_input": VOCABULARY, "hidden_size_per_layer_input": 16},
+    },
     # It looks for a token's place at the end of the keys; every second layer sees a window.
     "gpt_neo": {
         **{"num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]]},

@@ -20,7 +20,7 @@ from edgec.toolchain.program import Parameter, Program
 from tests.exporters import language_models as tiny
 
 CONTEXT = 160
-_QUICK = ("llama", "gemma2")
+_QUICK = ("llama", "gemma2", "gemma4_text")
 _QUICK_RECURRENT = ("falcon_h1", "mamba", "minimax", "recurrent_gemma")
 
 

@@ -294,13 +294,12 @@ def _known_layer(model: Any, layer: Any, *, own: bool) -> Any | None:
             "caches of a key a token",
             hint="export its own code instead, the cache as buffers that it writes: FILE.py:NAME",
         )
-    return layer if getattr(layer, "is_initialized", False) or states_of(layer) else None
+    return layer if keys is not None or states_of(layer) else None
 
 
 def _is_silent(layer: Any) -> bool:
     """Whether it should keep something and keeps nothing."""
     from transformers.cache_utils import DummyLayer
 
-    return not isinstance(layer, DummyLayer) and not (
-        getattr(layer, "is_initialized", False) or states_of(layer)
-    )
+    has_keys = getattr(layer, "keys", None) is not None
+    return not isinstance(layer, DummyLayer) and not has_keys and not states_of(layer)
