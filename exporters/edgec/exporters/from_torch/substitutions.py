@@ -101,44 +101,42 @@ def _meeting(one: Any, other: Any, above: dict[Any, Any], depth: dict[Any, int])
     return one
 
 
-def _is_square(node: Any) -> bool:
+def _sizes(node: Any) -> tuple[int, ...] | None:
+    """The sizes of the floats that a node gives; None where it gives none, or a size is open.
+
+    An open size is not compared: that would settle it.
+    """
     import torch
 
     value = node.meta.get("val")
-    return (
-        node.op == "call_function"
-        and isinstance(value, torch.Tensor)
-        and value.is_floating_point()
-        and value.ndim >= 2
-        and value.shape[-1] == value.shape[-2]
-        and isinstance(value.shape[-1], int)
-        and value.shape[-1] >= _LEAST
-    )
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return None
+    sizes = tuple(value.shape)
+    return sizes if all(type(size) is int for size in sizes) else None
+
+
+def _is_square(node: Any) -> bool:
+    sizes = _sizes(node) if node.op == "call_function" else None
+    return sizes is not None and len(sizes) > 1 and sizes[-1] == sizes[-2] >= _LEAST
 
 
 def _chain(node: Any, dominators: dict[Any, Any]) -> list[Any]:
     """The node and those before it of its shape that all of it goes through; first to last."""
-    shape = node.meta["val"].shape
+    sizes = _sizes(node)
     found = [node]
     while True:
         before = dominators.get(found[-1])
-        while before is not None and not _has_shape(before, shape):
+        while before is not None and _sizes(before) != sizes:
             before = dominators.get(before)
         if before is None:
             return found[::-1]
         found.append(before)
 
 
-def _has_shape(node: Any, shape: Any) -> bool:
-    import torch
-
-    value = node.meta.get("val")
-    return isinstance(value, torch.Tensor) and value.shape == shape
-
-
 def _loops(chain: Sequence[Any]) -> list[tuple[Any, Any, int]]:
     """Loops in a chain: what goes in, what comes out, and the sign of what is added."""
-    size = int(chain[-1].meta["val"].shape[-1])
+    sizes = _sizes(chain[-1])
+    size = 0 if sizes is None else sizes[-1]
     found: list[tuple[Any, Any, int]] = []
     if len(chain) < size - 1:
         return found
@@ -162,7 +160,7 @@ def _turn(before: Any, after: Any) -> tuple[int, int]:
     import torch
 
     given = _numbers(before)
-    made = _computed(before, after, given)
+    made = None if given is None else _computed(before, after, given)
     if made is None:
         return 0, 0
     others = (made != given).any(-1)
@@ -187,30 +185,29 @@ def _is_strictly_lower(node: Any, dominators: dict[Any, Any]) -> bool:
     for _ in range(_BEFORE):
         if before is None:
             return False
-        made = _computed(before, node, _numbers(before))
+        given = _numbers(before)
+        made = None if given is None else _computed(before, node, given)
         if made is not None and not torch.triu(made).any() and made.any():
             return True
         before = dominators.get(before)
     return False
 
 
-def _numbers(node: Any) -> Any:
-    """Random numbers such as a node gives."""
+def _numbers(node: Any) -> Any | None:
+    """Random numbers such as a node gives; None where it gives something else."""
     import torch
 
-    value = node.meta["val"]
-    if not value.is_floating_point() or not all(isinstance(size, int) for size in value.shape):
-        return torch.zeros(())
+    sizes = _sizes(node)
+    if sizes is None:
+        return None
     generator = torch.Generator().manual_seed(1)
-    return torch.randn(tuple(value.shape), generator=generator, dtype=value.dtype) / 8
+    return torch.randn(sizes, generator=generator, dtype=node.meta["val"].dtype) / 8
 
 
 def _computed(before: Any, after: Any, given: Any) -> Any:
     """A node's value where one that all of it goes through has this; None if that cannot be."""
     import torch
 
-    if tuple(given.shape) != tuple(before.meta["val"].shape):
-        return None
     known: dict[Any, Any] = {before: given}
     waiting = [after]
     with torch.no_grad():
