@@ -160,7 +160,9 @@ def _turn(before: Any, after: Any) -> tuple[int, int]:
     import torch
 
     given = _numbers(before)
-    made = None if given is None else _computed(before, after, given)
+    if given is None:
+        return 0, 0
+    made = _computed(before, after, given)
     if made is None:
         return 0, 0
     others = (made != given).any(-1)
