@@ -26,7 +26,6 @@ _COUNTS = {
     r"^topk_groups?$|^(o|mamba_n|ssm|mamba)_groups?$|n_shared_experts": 1,
     r"experts_per_tok(en)?$|top_?k_experts$|^(moe_)?top_?k$": 2,
     r"experts$": 4,
-    r"index_topk$": 16,  # tokens, fewer than a text has
     r"(key_value_heads|kv_heads|num_key_heads)$": 2,
     r"(heads|n_head)$": _HEADS,
     r"head_?dim$|head_size$|d_head$|d_kv$|rotary_dim$|qk_dim$|v_dim$": _HEAD,
@@ -35,6 +34,8 @@ _COUNTS = {
     r"layer_period$": 2,
     r"^(mamba_)?expand$": 1,  # so that heads by their width are the hidden size
     r"(layers|n_layer|depth)$": 2,
+    r"index_topk$": 16,  # tokens, fewer than a text has
+    r"index_n_heads$": 32,  # of few, all give many tokens nothing, and any of those is taken
 }
 """What a number's name says it counts → how many there shall be; the last that matches."""
 
