@@ -5,7 +5,16 @@ from typing import Any
 
 from benchmarks.byte_words import TEMPLATE, tokenizer
 
-__all__ = ["FAMILIES", "RECURRENT", "TEMPLATE", "VOCABULARY", "model", "save", "tokenizer"]
+__all__ = [
+    "FAMILIES",
+    "ONE_BY_ONE",
+    "RECURRENT",
+    "TEMPLATE",
+    "VOCABULARY",
+    "model",
+    "save",
+    "tokenizer",
+]
 
 VOCABULARY = 300
 _SMALL = {
@@ -31,6 +40,25 @@ FAMILIES: dict[str, dict[str, Any]] = {
     # Every second layer sees a window; scores are capped.
     "gemma2": {"sliding_window": 24, "query_pre_attn_scalar": 16},
     "phi3": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
+    # The last layers read the keys and values of others.
+    "gemma4_text": {
+        **{"num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2},
+        **{"num_kv_shared_layers": 2, "sliding_window": 24, "global_head_dim": 32},
+        **{"vocab_size_per_layer_input": VOCABULARY, "hidden_size_per_layer_input": 16},
+    },
+    # It looks for a token's place at the end of the keys; every second layer sees a window.
+    "gpt_neo": {
+        **{"num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]]},
+        **{"window_size": 24, "max_position_embeddings": 512},
+    },
+    # An indexer chooses the tokens that are seen, fewer than there are.
+    "deepseek_v32": {
+        **{"q_lora_rank": 16, "kv_lora_rank": 16, "num_key_value_heads": 4},
+        **{"qk_rope_head_dim": 16, "qk_nope_head_dim": 16, "v_head_dim": 16},
+        **{"index_topk": 8, "index_head_dim": 16, "index_n_heads": 16},
+        **{"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 48},
+        **{"n_group": 2, "topk_group": 1, "mlp_layer_types": ["dense", "sparse"]},
+    },
 }
 """Of each family the settings beside those that all share."""
 
@@ -62,7 +90,17 @@ RECURRENT: dict[str, dict[str, Any]] = {
     "qwen3_next": {**_DELTA, **_EXPERTS, "shared_expert_intermediate_size": 48},
     "qwen3_5_text": _DELTA,
     "olmo_hybrid": {**_DELTA, "linear_num_key_heads": 4},
-    # These two go on from states with one token at a time.
+    # Their states are in caches of classes of their own.
+    "minimax": {
+        **{"num_local_experts": 4, "num_experts_per_tok": 2},
+        "layer_types": ["linear_attention", "full_attention"],
+    },
+    "xlstm": {"hidden_size": 128, "num_heads": 4, "num_blocks": 2},
+    # These go on from states with one token at a time; the first keeps them in its modules.
+    "recurrent_gemma": {
+        **{"lru_width": 64, "num_hidden_layers": 3, "num_key_value_heads": 1},
+        "attention_window_size": 24,
+    },
     "mamba": {"state_size": 8},
     "jamba": {
         **{"num_experts": 2, "attn_layer_period": 2, "attn_layer_offset": 1},
@@ -70,6 +108,8 @@ RECURRENT: dict[str, dict[str, Any]] = {
     },
 }
 """The same of families some of whose layers keep what all tokens so far have left."""
+ONE_BY_ONE = ("recurrent_gemma", "mamba", "jamba")
+"""Those of them that go on with one token at a time."""
 
 
 def model(family: str, *, seed: int = 7, **settings: Any) -> Any:

@@ -20,12 +20,14 @@ from edgec.toolchain.program import Parameter, Program
 from tests.exporters import language_models as tiny
 
 CONTEXT = 160
+_QUICK = ("llama", "gemma2", "gemma4_text")
+_QUICK_RECURRENT = ("falcon_h1", "mamba", "minimax", "recurrent_gemma")
 
 
 @pytest.mark.parametrize(
     "family",
     [
-        pytest.param(name, marks=() if name in ("llama", "gemma2") else pytest.mark.slow)
+        pytest.param(name, marks=() if name in _QUICK else pytest.mark.slow)
         for name in tiny.FAMILIES
     ],
 )
@@ -161,7 +163,7 @@ def test_a_tokenizer_that_does_not_fit_is_refused() -> None:
 @pytest.mark.parametrize(
     "family",
     [
-        pytest.param(name, marks=() if name in ("falcon_h1", "mamba") else pytest.mark.slow)
+        pytest.param(name, marks=() if name in _QUICK_RECURRENT else pytest.mark.slow)
         for name in tiny.RECURRENT
         if name != "qwen3_5_text"
     ],
@@ -191,7 +193,7 @@ def test_what_all_tokens_left_is_kept_from_call_to_call(family: str) -> None:
         assert functions["reset"](count(at - 1)) == 0
         functions["decode"](text[0])
         assert torch.allclose(found, right[0], atol=2e-3)
-    assert sizes or family in ("mamba", "jamba")
+    assert sizes or family in tiny.ONE_BY_ONE
 
 
 @pytest.mark.slow
@@ -200,7 +202,7 @@ def test_recurrent_models_write_what_transformers_writes(family: str, tmp_path: 
     program = export_opened(tiny.model(family), tiny.tokenizer(), context=CONTEXT)
     assert program.info.text is not None
     assert program.info.text.recurrent
-    assert bool(program.info.text.prefill) == (family not in ("mamba", "jamba"))
+    assert bool(program.info.text.prefill) == (family not in tiny.ONE_BY_ONE)
     program.save(tmp_path / "model.mlirbc")
     module = compile(program, "cpu", CompileOptions(output=tmp_path / "model.vmfb", level=1))
     assert module.facts.check.startswith("checked")

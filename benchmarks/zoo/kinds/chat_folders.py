@@ -6,11 +6,13 @@ writes greedily with its own cache. Encoders, and decoders that stand behind one
 models, though the library's list of causal ones has them.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.byte_words import tokenizer
 from benchmarks.zoo.kinds import hugging_face
+from benchmarks.zoo.kinds.fitted import fitted
 from benchmarks.zoo.kinds.torch_models import declare_torchvision
 from benchmarks.zoo.subject import Built, Left
 
@@ -18,6 +20,8 @@ __all__ = ["build", "names"]
 
 _WORDS = 300  # of the tokenizer 258: a token for each byte, and two that begin and end a text
 _BEGIN, _END = 256, 257
+_MOST = 8_000_000
+"""Parameters of one that is fitted."""
 _SPREAD = 0.2
 """Of weights, where a configuration says how far they lie apart: scores differ clearly then, and
 so do the tokens of a text."""
@@ -38,9 +42,9 @@ def build(name: str) -> Built:
     """The folder of one; left out where transformers itself does not write with it."""
     declare_torchvision()
     problems = []
-    for cuts in hugging_face.CUTS:
+    for made in (*(partial(_made, cuts=cuts) for cuts in hugging_face.CUTS), _fitted):
         try:
-            model = _made(name, cuts)
+            model = made(name)
             _writes(model)
             folder = Path("folder").resolve()
             model.save_pretrained(folder)
@@ -53,7 +57,6 @@ def build(name: str) -> Built:
 
 
 def _made(name: str, cuts: hugging_face.Cuts) -> Any:
-    import torch
     from transformers import AutoModelForCausalLM
 
     config = hugging_face.small(name, cuts, AutoModelForCausalLM)
@@ -62,6 +65,30 @@ def _made(name: str, cuts: hugging_face.Cuts) -> Any:
         if hasattr(part, "initializer_range"):
             part.initializer_range = _SPREAD
         part.pad_token_id, part.bos_token_id, part.eos_token_id = 0, _BEGIN, _END
+    return _seeded(config)
+
+
+def _fitted(name: str) -> Any:
+    """One whose sizes are fitted until it writes, of a family that no cut of names suits."""
+    from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+
+    config = fitted(
+        CONFIG_MAPPING[name],
+        {
+            **{"vocab_size": _WORDS, "initializer_range": _SPREAD},
+            **{"pad_token_id": 0, "bos_token_id": _BEGIN, "eos_token_id": _END},
+        },
+        partial(hugging_face.parameters, auto=AutoModelForCausalLM),
+        lambda config: _writes(_seeded(config)),
+        most=_MOST,
+    )
+    return _seeded(config)
+
+
+def _seeded(config: Any) -> Any:
+    import torch
+    from transformers import AutoModelForCausalLM
+
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(config).eval()
     with torch.no_grad():

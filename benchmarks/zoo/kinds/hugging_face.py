@@ -14,7 +14,7 @@ from benchmarks.zoo.kinds.probing import inputs_for
 from benchmarks.zoo.kinds.torch_models import declare_torchvision, subject
 from benchmarks.zoo.subject import Built, Left
 
-__all__ = ["CUTS", "Cuts", "build", "names", "shortly", "small"]
+__all__ = ["CUTS", "Cuts", "build", "names", "parameters", "shortly", "small"]
 
 Cuts = Mapping[str, int]
 """What an attribute's name counts → how many there shall be."""
@@ -64,18 +64,24 @@ def build(name: str, auto: str = "AutoModel") -> Built:
 
 def small(name: str, cuts: Cuts, auto: Any) -> Any:
     """A family's configuration with these cuts, if the model that `auto` makes of it is small."""
-    import torch
     from transformers import CONFIG_MAPPING
 
     config = CONFIG_MAPPING[name]()
     for part in _parts(config):
         _cut(part, cuts)
     config.return_dict = True
-    with torch.device("meta"):
-        size = sum(p.numel() for p in auto.from_config(config).parameters())
+    size = parameters(config, auto)
     if size > _MOST:
         raise ValueError(f"{size // 1_000_000} million parameters")
     return config
+
+
+def parameters(config: Any, auto: Any) -> int:
+    """How many parameters the model has that `auto` makes of a configuration."""
+    import torch
+
+    with torch.device("meta"):
+        return sum(p.numel() for p in auto.from_config(config).parameters())
 
 
 def shortly(error: Exception) -> str:

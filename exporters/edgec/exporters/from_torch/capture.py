@@ -24,10 +24,12 @@ from edgec.exporters.from_torch.joined import join_twins
 from edgec.exporters.from_torch.lines import user_line
 from edgec.exporters.from_torch.pairs import composites
 from edgec.exporters.from_torch.parcels import join_parcels
+from edgec.exporters.from_torch.ranges import known_ranges
 from edgec.exporters.from_torch.resampling import pools_in_two_dimensions
 from edgec.exporters.from_torch.settled import Number, is_on_data, numbers_read, settled
 from edgec.exporters.from_torch.sparse import is_about_sparse
 from edgec.exporters.from_torch.state import Snapshot
+from edgec.exporters.from_torch.substitutions import substitutions_at_once
 from edgec.exporters.from_torch.systems import unchecked
 from edgec.exporters.from_torch.ways import is_raised_by_model, unmoved, unnoticed
 from edgec.exporters.from_torch.whole_loops import over_all, turns_change_nothing
@@ -169,6 +171,7 @@ def capture(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shap
         unchecked(),
         pools,
         covariances(),
+        known_ranges(),
     ):
         try:
             program = made.program
@@ -265,6 +268,7 @@ def _decomposed(program: Any) -> Any:
     count_from_start(found)
     join_parcels(found)
     take_all_rows(found)
+    substitutions_at_once(found.graph_module.graph)
     return found
 
 

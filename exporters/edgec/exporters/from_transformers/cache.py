@@ -6,21 +6,60 @@ and any token can be taken back.
 
 A recurrent layer (linear attention, a state space, a short convolution) keeps what all tokens so
 far have left instead. Nothing can be taken back from that, so its chunks are full; and models that
-go on from such states with one token alone get no chunks.
+go on from such states with one token alone get no chunks. Some keep it in a cache of a class of
+their own, or in their modules; it is found there by what a token changes.
+
+Some models look for a token's place at the end of the keys. Whether one does is tried, too: such a
+model gets keys turned so that the newest are the last, and a mask that says which there are.
 """
 
 import inspect
+import logging
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 from edgec.exporters.failures import reason_of
+from edgec.exporters.from_transformers.kept_layers import (
+    attends,
+    empty_layer,
+    is_known,
+    registered,
+    registered_states,
+    states_of,
+)
+from edgec.exporters.from_transformers.loose_states import (
+    LooseStates,
+    Place,
+    Watch,
+)
 from edgec.runtime.errors import UnsupportedOp
 
-__all__ = ["cache_of_decoder", "is_recurrent", "kept_cache", "reads_chunks", "with_cache"]
+__all__ = ["cache_of_decoder", "is_recurrent", "kept_cache", "reads_chunks", "scores_of"]
 
-_RANK = 4
-"""Of keys and values."""
+_LOG = logging.getLogger("edgec.exporters")
 _CHUNK = 4
 """Tokens by which it is tried whether a model goes on with several."""
+_OWN = ("past_key_values", "cache_params")
+"""What models call the cache that they give back."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Used:
+    """A cache after one token.
+
+    Attributes:
+        cache: it.
+        layers: its layers, which know their sizes; None for one that keeps nothing.
+        own: whether the model made it.
+        loose: what is kept beside the layers.
+    """
+
+    cache: Any
+    layers: list[Any | None]
+    own: bool
+    loose: list[tuple[Place, Any]]
 
 
 def is_recurrent(model: Any) -> bool:
@@ -29,7 +68,8 @@ def is_recurrent(model: Any) -> bool:
     Raises:
         UnsupportedOp: as `kept_cache`.
     """
-    return any(_states(layer) for layer in _used_layers(model))
+    used = _used(model)
+    return bool(used.loose) or any(states_of(layer) for layer in used.layers)
 
 
 def reads_chunks(model: Any) -> bool:
@@ -48,8 +88,7 @@ def reads_chunks(model: Any) -> bool:
         cache = kept_cache(model, holder, 2 * _CHUNK)
         for places in torch.arange(2 * _CHUNK).split(size):
             with torch.no_grad():
-                given = with_cache(model, cache, places)
-                scores = model(text[places][None], **given).logits[0, -1]
+                scores = scores_of(model, cache, text[places], places)[-1]
             holder.position += size
         found.append(scores)
     return bool(torch.allclose(*found, rtol=1e-3, atol=1e-3 * float(found[1].abs().max())))
@@ -59,27 +98,100 @@ def kept_cache(model: Any, holder: Any, length: int) -> Any:
     """A cache of `length` tokens for a model, in buffers of `holder`.
 
     The module `holder` has a buffer `position`, the number of tokens that are there; a layer's
-    are `keys_0`, `values_0` … A recurrent one's are `convolved_0`, `recurrent_0` …, whose names the
-    cache's `states` lists.
+    are `keys_0`, `values_0` … A recurrent one's are `convolved_0`, `recurrent_0` …, and those that
+    no layer holds `kept_0` …; the cache's `states` lists their names.
 
     Raises:
         UnsupportedOp: a layer keeps something else than these.
     """
+    used = _used(model)
+    plain = used.loose or any(states_of(layer) for layer in used.layers)
+    newest_last = not plain and not _agrees(model, length)
+    if newest_last and not _agrees(model, length, True):
+        newest_last = False
+        _LOG.warning(
+            "%s gives other scores with a cache of %d tokens than without one: it may write "
+            "something else than transformers, which the check after compiling tells",
+            type(model).__name__,
+            length,
+        )
+    return _built(model, used, holder, length, newest_last=newest_last)
+
+
+def _built(model: Any, used: _Used, holder: Any, length: int, *, newest_last: bool) -> Any:
     from transformers import StaticCache
 
-    cache = StaticCache(config=model.config, max_cache_len=length)
+    cache = used.cache if used.own else StaticCache(config=model.config, max_cache_len=length)
     cache.states = []
-    for number, used in enumerate(_used_layers(model)):
-        if used is None:
-            continue
-        if _states(used):
-            cache.layers[number] = _registered_states(used, holder, cache.states, number, length)
+    for number, layer in enumerate(used.layers):
+        if layer is None:
+            if attends(cache.layers[number]):  # it may be asked how many tokens there are
+                cache.layers[number] = empty_layer(holder, length)
+        elif states_of(layer):
+            cache.layers[number] = registered_states(layer, holder, cache.states, number, length)
         else:
-            cache.layers[number] = _registered(used, holder, number, length)
+            cache.layers[number] = registered(
+                layer, holder, number, length, newest_last=newest_last
+            )
+    cache.loose = LooseStates(holder, used.loose) if used.loose else None
+    cache.states += cache.loose.names if used.loose else []
+    cache.masked = _mask(length) if newest_last else None
     return cache
 
 
-def with_cache(model: Any, cache: Any, places: Any) -> dict[str, Any]:
+def _mask(length: int) -> Callable[[Any], Any]:
+    """From the places of the newest tokens to the mask by which they see what is before them."""
+    import torch
+
+    def mask(places: Any) -> Any:
+        keys = torch.arange(length) + places[-1] + 1 - length
+        seen = (keys >= 0) & (keys <= places[:, None])
+        return torch.where(seen, 0.0, torch.finfo(torch.float32).min)[None, None]
+
+    return mask
+
+
+def _agrees(model: Any, length: int, newest_last: bool = False) -> bool:
+    """Whether a text read in a chunk and a token has the scores that it has without a cache."""
+    import torch
+
+    rows = min(int(model.get_input_embeddings().weight.shape[0]), 1000)
+    count = min(_CHUNK, length - 1)
+    text = torch.arange(1, count + 2) % rows
+    holder = torch.nn.Module()
+    holder.register_buffer("position", torch.zeros((), dtype=torch.int32))
+    found = []
+    try:
+        with torch.no_grad():
+            cache = _built(model, _used(model), holder, length, newest_last=newest_last)
+            for places in torch.arange(count + 1).split(count):
+                found.append(scores_of(model, cache, text[places], places)[-1])
+                holder.position += len(places)
+            right = model(text[None], use_cache=False).logits[0, [count - 1, count]]
+    except Exception:  # noqa: BLE001 - models raise errors of every kind; the trace will tell
+        return False
+    tolerance = 1e-3 * float(right.abs().max())
+    return bool(torch.allclose(torch.stack(found), right, rtol=1e-3, atol=tolerance))
+
+
+def scores_of(model: Any, cache: Any, tokens: Any, places: Any, *, kept: Any = None) -> Any:
+    """Scores of what follows each of the tokens, which stand at these places.
+
+    Args:
+        kept: only of these, by their numbers, if the model knows how.
+    """
+    import torch
+
+    given = {} if kept is None else {"logits_to_keep": kept}
+    if cache.masked is not None:
+        given["attention_mask"] = cache.masked(places)
+    with nullcontext() if cache.loose is None else cache.loose.lent():
+        return model(
+            input_ids=tokens.to(torch.int64)[None], **_with_cache(model, cache, places), **given
+        ).logits[0]
+
+
+def _with_cache(model: Any, cache: Any, places: Any) -> dict[str, Any]:
     """What a model is called with beside tokens, which stand at these places."""
     known = inspect.signature(model.forward).parameters
     if "cache_params" not in known:
@@ -94,175 +206,100 @@ def cache_of_decoder(used: Any, holder: Any, length: int) -> Any:
 
     layers = [layer for layer in used.layers if layer.is_initialized]
     return Cache(
-        layers=[_registered(layer, holder, number, length) for number, layer in enumerate(layers)]
+        layers=[registered(layer, holder, number, length) for number, layer in enumerate(layers)]
     )
 
 
-def _registered(used: Any, holder: Any, number: int, length: int) -> Any:
-    """A layer as the used one, in buffers of the holder."""
-    kept = _kept_layer(holder)(length)
-    _register_keys(kept, used, holder, number)
-    return kept
-
-
-def _register_keys(kept: Any, used: Any, holder: Any, number: int) -> None:
-    from transformers.cache_utils import StaticLayer
-
-    StaticLayer.lazy_initialization(kept, used.keys[:, :, :0], used.values[:, :, :0])
-    holder.register_buffer(f"keys_{number}", kept.keys, persistent=False)
-    holder.register_buffer(f"values_{number}", kept.values, persistent=False)
-
-
-def _registered_states(used: Any, holder: Any, names: list[str], number: int, length: int) -> Any:
-    """A recurrent layer as the used one, which may have keys and values beside; likewise."""
-    from transformers.cache_utils import StaticLayer
-
-    attends = isinstance(used, StaticLayer)
-    kept = _both(_kept_layer(holder))(length) if attends else _kept_states()()
-    kinds = (("convolved", "conv_states"), ("recurrent", "recurrent_states"))
-    for name, known in kinds:
-        held = _HeldStates(holder)
-        setattr(kept, known, held)
-        for place, state in getattr(used, known).items():
-            held[place] = None
-            if state is None:
-                continue
-            end = f"_{place}" if used.number_of_states > 1 else ""
-            held[place] = f"{name}_{number}{end}"
-            names.append(held.named(place))
-            # Of rank 4 are keys and values alone, of which a saved text has as much as it is long.
-            state = state[None] * 0 if state.ndim == _RANK else state * 0
-            holder.register_buffer(held.named(place), state, persistent=False)
-            getattr(kept, f"is_{known}_initialized")[place] = True
-    kept.has_previous_state = dict.fromkeys(range(used.number_of_states), True)
-    if attends:
-        _register_keys(kept, used, holder, number)
-    return kept
-
-
-class _HeldStates(dict[int, Any]):
-    """States by their number, in buffers of a holder by these names."""
-
-    def __init__(self, holder: Any) -> None:
-        super().__init__()
-        self._holder = holder
-
-    def named(self, place: int) -> Any:
-        """The name of a state's buffer; None where there is none."""
-        return super().__getitem__(place)
-
-    def __getitem__(self, place: int) -> Any:
-        name = self.named(place)
-        state = None if name is None else getattr(self._holder, name)
-        return state[0] if state is not None and state.ndim > _RANK else state
-
-
-def _states(layer: Any) -> list[Any]:
-    """What a layer of a used cache keeps of all tokens together."""
-    kinds = (getattr(layer, name, {}) for name in ("conv_states", "recurrent_states"))
-    return [state for kind in kinds for state in kind.values() if state is not None]
-
-
-def _used_layers(model: Any) -> list[Any | None]:
-    """The layers of a cache after one token, which know their sizes; None for what keeps nothing.
+def _used(model: Any) -> _Used:
+    """The cache of a model after two tokens: a static one, or the model's own.
 
     Raises:
         UnsupportedOp: as `kept_cache`.
     """
     import torch
     from transformers import StaticCache
-    from transformers.cache_utils import (
-        DummyLayer,
-        LinearAttentionAndStaticFullAttentionLayer,
-        LinearAttentionAndStaticSlidingWindowAttentionLayer,
-        LinearAttentionLayer,
-        StaticLayer,
-        StaticSlidingWindowLayer,
-    )
 
-    both = (
-        LinearAttentionAndStaticFullAttentionLayer,
-        LinearAttentionAndStaticSlidingWindowAttentionLayer,
-    )
-    try:
-        cache = StaticCache(config=model.config, max_cache_len=2)
-        with torch.no_grad():
-            given = with_cache(model, cache, torch.zeros(1, dtype=torch.int64))
-            model(torch.zeros(1, 1, dtype=torch.int64), **given)
-    except Exception as error:  # models raise errors of every kind
+    watch = Watch(model)
+    with torch.no_grad():
+        try:
+            cache = StaticCache(config=model.config, max_cache_len=2)
+            _read(model, cache, 0)
+            own = False
+        except Exception as error:  # models raise errors of every kind
+            cache, own = _own_cache(model), True
+            if cache is None:
+                raise UnsupportedOp(
+                    f"{type(model).__name__} does not run with transformers' static cache: "
+                    f"{reason_of(error)}",
+                    hint="export its own code instead, the cache as buffers that it writes: "
+                    "FILE.py:NAME",
+                ) from error
+        layers = [_known_layer(model, layer, own=own) for layer in getattr(cache, "layers", ())]
+        loose = watch.changed(cache) if own or None in layers else []
+        sizes = [tensor.shape for _, tensor in loose]
+        if loose:
+            _read(model, cache, 1)
+            grown = [tensor.shape for _, tensor in watch.changed(cache)] != sizes
+            watch.put_back(loose)
+            if grown:
+                raise UnsupportedOp(
+                    f"{type(model).__name__} keeps tensors beside its cache that grow with a text",
+                    hint="export its own code instead, what it keeps as buffers: FILE.py:NAME",
+                )
+    if not loose and any(map(_is_silent, getattr(cache, "layers", ()))):
         raise UnsupportedOp(
-            f"{type(model).__name__} does not run with transformers' static cache: "
-            f"{reason_of(error)}",
-            hint="export its own code instead, the cache as buffers that it writes: FILE.py:NAME",
-        ) from error
-    found: list[Any | None] = []
-    for layer in cache.layers:
-        attends = type(layer) in (StaticLayer, StaticSlidingWindowLayer, *both)
-        if type(layer) is DummyLayer:
-            found.append(None)
-        elif type(layer) not in both and not attends and type(layer) is not LinearAttentionLayer:
-            raise UnsupportedOp(
-                f"{type(model).__name__} keeps a {type(layer).__name__}, and edgec knows caches of "
-                "keys and values, and of states that are as large for any text",
-                hint="choose a model whose layers are attention or recurrent",
-            )
-        elif (attends and not layer.is_initialized) or not (attends or _states(layer)):
-            raise UnsupportedOp(
-                f"{type(model).__name__} writes nothing into the cache that it is given: it reads "
-                "a text anew for each token, or keeps what it has read elsewhere",
-                hint="choose a model that keeps a cache; or export its own code: FILE.py:NAME",
-            )
-        else:
-            found.append(layer)
-    return found
+            f"{type(model).__name__} writes nothing into the cache that it is given: it reads a "
+            "text anew for each token, or keeps what it has read where edgec does not find it",
+            hint="choose a model that keeps a cache; or export its own code: FILE.py:NAME",
+        )
+    return _Used(cache=cache, layers=layers, own=own, loose=loose)
 
 
-def _kept_layer(holder: Any) -> Any:
-    """A kind of layer that writes at the holder's position, and leaves moving it to the holder."""
+def _read(model: Any, cache: Any, place: int) -> None:
+    """Read a token at a place."""
     import torch
-    from transformers.cache_utils import StaticLayer
 
-    class KeptLayer(StaticLayer):  # type: ignore[misc]
-        def update(self, keys: Any, values: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
-            count = keys.shape[-2]
-            # The clamp says that all of it is inside, which the caller sees to.
-            start = self.get_seq_length().clamp(0, self.max_cache_len - count)
-            places = torch.arange(count) + start
-            self.keys.index_copy_(2, places, keys)
-            self.values.index_copy_(2, places, values)
-            return self.keys, self.values
-
-        def get_seq_length(self) -> Any:
-            return holder.position.to(torch.int64)
-
-    return KeptLayer
+    places = torch.tensor([place])
+    model(torch.zeros(1, 1, dtype=torch.int64), **_with_cache(model, cache, places))
 
 
-def _kept_states() -> Any:
-    """A kind of layer whose states are as before the first token at first: zeros.
+def _own_cache(model: Any) -> Any | None:
+    """The cache that a model makes where it is given none; None if it gives none back."""
+    import torch
 
-    That is what models take for the states of no token, too, so a layer always has some.
+    try:
+        found = model(torch.zeros(1, 1, dtype=torch.int64), use_cache=True)
+    except Exception:  # noqa: BLE001 - models raise errors of every kind
+        return None
+    caches = (getattr(found, name, None) for name in _OWN)
+    return next((cache for cache in caches if hasattr(cache, "__dict__")), None)
+
+
+def _known_layer(model: Any, layer: Any, *, own: bool) -> Any | None:
+    """The layer; None if it keeps nothing.
+
+    Raises:
+        UnsupportedOp: it keeps something else than a token's keys and values, and states.
     """
-    import torch
-    from transformers.cache_utils import LinearAttentionLayer
+    if not is_known(layer):
+        raise UnsupportedOp(
+            f"{type(model).__name__} keeps a {type(layer).__name__}, and edgec knows caches of "
+            "keys and values, and of states that are as large for any text",
+            hint="choose a model whose layers are attention or recurrent",
+        )
+    keys = getattr(layer, "keys", None)
+    if own and keys is not None and keys.shape[-2] != 1:
+        raise UnsupportedOp(
+            f"{type(model).__name__} keeps {keys.shape[-2]} keys of one token, and edgec knows "
+            "caches of a key a token",
+            hint="export its own code instead, the cache as buffers that it writes: FILE.py:NAME",
+        )
+    return layer if keys is not None or states_of(layer) else None
 
-    class KeptStates(LinearAttentionLayer):  # type: ignore[misc]
-        def update_conv_state(self, conv_states: Any, state_idx: int = 0, **_: Any) -> Any:
-            state = self.conv_states[state_idx]
-            seen = torch.cat([state, conv_states], dim=-1)
-            state.copy_(seen[..., -state.shape[-1] :])
-            return seen
 
-    return KeptStates
+def _is_silent(layer: Any) -> bool:
+    """Whether it should keep something and keeps nothing."""
+    from transformers.cache_utils import DummyLayer
 
-
-def _both(layer: Any) -> Any:
-    """A kind of layer that has such states beside keys and values."""
-    from transformers.cache_utils import LinearAttentionLayer, StaticLayer
-
-    class KeptBoth(_kept_states(), layer):  # type: ignore[misc]
-        def __init__(self, length: int) -> None:
-            StaticLayer.__init__(self, length)
-            LinearAttentionLayer.__init__(self)
-
-    return KeptBoth
+    has_keys = getattr(layer, "keys", None) is not None
+    return not isinstance(layer, DummyLayer) and not has_keys and not states_of(layer)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgec.exporters.bundle import Bundle, Entry
-from edgec.exporters.from_transformers.cache import kept_cache, with_cache
+from edgec.exporters.from_transformers.cache import kept_cache, scores_of
 from edgec.exporters.from_transformers.choosing import choose, likeliest
 from edgec.exporters.from_transformers.source import Source, source_of
 from edgec.runtime.text.facts import (
@@ -223,12 +223,13 @@ def _module(model: Any, *, context: int, length: int, source: Source | None) -> 
             if source is not None:
                 behind = source.scores(self, getattr(self, OWNER), tokens, places)
                 return behind.index_select(0, kept)
-            given = {"logits_to_keep": kept} if takes_kept else {}
-            scores = getattr(self, OWNER)(
-                input_ids=tokens.to(torch.int64)[None],
-                **with_cache(getattr(self, OWNER), self.cache, places),
-                **given,
-            ).logits[0]
+            scores = scores_of(
+                getattr(self, OWNER),
+                self.cache,
+                tokens,
+                places,
+                kept=kept if takes_kept else None,
+            )
             return scores if takes_kept else scores.index_select(0, kept)
 
     return Stepping().eval()
