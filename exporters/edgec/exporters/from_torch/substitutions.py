@@ -9,6 +9,7 @@ Whatever operations a turn is spelt with, it is known by what it does: it is com
 numbers, and so is what stands before the loop, which has to leave zeros on the diagonal and above.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,11 +25,16 @@ _BEFORE = 6
 
 def substitutions_at_once(graph: Any) -> int:
     """Write each such loop of a functional graph as products; how many there were."""
+    squares = [node for node in graph.nodes if _is_square(node)]
+    alike = Counter(map(_sizes, squares))
+    enough = [node for node in squares if alike[_sizes(node)] >= node.meta["val"].shape[-1] - 1]
+    if not enough:
+        return 0
     dominators = _dominators(graph)
     count = 0
     done: set[Any] = set()
-    for node in reversed(list(graph.nodes)):
-        if node in done or not _is_square(node):
+    for node in reversed(enough):
+        if node in done:
             continue
         chain = _chain(node, dominators)
         done.update(chain)
