@@ -1,7 +1,8 @@
 """What torch_run.py measured to the table of docs/benchmarks_torch.md.
 
 `python -m benchmarks.cuda.torch_page COMMIT=torch.json …` takes each network from the last file
-that has it; the commit is the one whose code compiled the modules. No GPU is needed.
+that has it, or from the page as it was; the commit is the one whose code compiled the modules. No
+GPU is needed.
 """
 
 import json
@@ -32,6 +33,12 @@ Eight networks that nobody had tried on a GPU, drawn by a seed before any was me
 _TAIL_OF_KNOWN = """
 Errors are |difference| / |answer| against the network in f64. *Before* is the ratio of the same measurement before attention, products, tails and norms were matched once for all devices, where there was one. What `torch.compile` takes differs from run to run by more than what edgec does: DistilBERT 0.43 ms at the earlier commit and 0.68 at the later, edgec 0.43 and 0.42. The same networks through Vulkan: [benchmarks_vulkan_networks.md](benchmarks_vulkan_networks.md).
 """  # noqa: E501
+_WIDE = """
+## In f32
+
+As models are when nobody says otherwise (`torch_modules.py --type f32`); four were tried. `torch.compile` multiplies matrices in f32 then, and edgec in three products of TF32, which keep f32's precision; cuDNN rounds what convolutions multiply to TF32, with an error a thousand times as large. `--f32=tf32` lets edgec do so, too ([compile.md](compile.md)).
+
+"""  # noqa: E501
 _TAIL = """
 <!-- not run: a GPU: and weights of hundreds of megabytes -->
 ```console
@@ -43,11 +50,18 @@ $ python torch_run.py FOLDER --json torch.json                                  
 
 def page(figures: dict[str, Any]) -> str:
     """The page of what `FIGURES` holds."""
-    drawn = [row for row in figures["rows"] if _is_drawn(row)]
-    known = [row for row in figures["rows"] if not _is_drawn(row)]
+    halves = [row for row in figures["rows"] if not _is_wide(row)]
+    drawn = [row for row in halves if _is_drawn(row)]
+    known = [row for row in halves if not _is_drawn(row)]
+    wide = [row for row in figures["rows"] if _is_wide(row)]
     head = _HEAD.format(measured=sentence(figures["commits"]))
-    tables = [_table(rows, figures["before"]) for rows in (known, drawn)]
-    return head + tables[0] + _TAIL_OF_KNOWN + _DRAWN + tables[1] + _TAIL
+    tables = [_table(rows, figures["before"]) for rows in (known, drawn, wide)]
+    parts = (head, tables[0], _TAIL_OF_KNOWN, _DRAWN, tables[1], _WIDE, tables[2], _TAIL)
+    return "".join(parts)
+
+
+def _is_wide(row: dict[str, Any]) -> bool:
+    return str(row["name"]).partition(".")[0].endswith("-f32")
 
 
 def _is_drawn(row: dict[str, Any]) -> bool:
@@ -68,15 +82,15 @@ def _table(rows: list[dict[str, Any]], ratios: dict[str, float]) -> str:
 
 
 def main() -> None:
-    rows: dict[str, Any] = {}
-    commits: list[str] = []
+    kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {"before": {}}
+    rows: dict[str, Any] = {row["name"]: row for row in kept.get("rows", ())}
+    commits: list[str] = kept.get("commits", [])
     for each in sys.argv[1:]:
         commit, _, path = each.partition("=")
-        commits.append(commit)
+        commits += [commit] * (commit not in commits)
         for row in json.loads(Path(path).read_text()):
             if "failed" not in row and row["name"].endswith(".cuda"):
                 rows[row["name"]] = {name: row[name] for name in row if name != "profile"}
-    kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {"before": {}}
     figures = {
         "commits": commits,
         "rows": [rows[name] for name in sorted(rows, key=lambda n: (n.split(".")[1], n))],
