@@ -83,7 +83,7 @@ def test_a_program_says_the_keys_of_its_kernels_and_takes_their_tiles(target, tm
     assert report.tiled == {str(PRODUCT): 1}
     choice = cuda if target is H200 else vulkan
     for tile in tiles_for(PRODUCT, target):
-        more = {"f32": True} if target is H200 else {}
+        more = {"f32": True, "along": False} if target is H200 else {}
         chosen = choice.choose(target.gpu, PRODUCT.sizes, wanted=tile, **more)
         assert chosen.tile == tile
 

@@ -2,7 +2,6 @@
 
 from edgec.targets import Backend, Target
 from edgec.toolchain.kernels.cuda import choice as cuda
-from edgec.toolchain.kernels.cuda.variants import FAMILIES
 from edgec.toolchain.kernels.gpu.tiles import ConvolutionKey, ProductKey, Tile
 from edgec.toolchain.kernels.vulkan import choice as vulkan
 
@@ -32,11 +31,7 @@ def _ranked(key: ProductKey | ConvolutionKey, target: Target) -> list[tuple[Tile
     if gpu is None or not gpu.kernels:
         return []
     if target.backend is Backend.CUDA:
-        along = (
-            FAMILIES[gpu.kernels].sums_along_memory  # which weights are turned for
-            if isinstance(key, ConvolutionKey)
-            else key.layout.endswith("t")
-        )
+        along = isinstance(key, ProductKey) and key.layout.endswith("t")
         found = cuda.ranked(
             gpu,
             key.sizes,

@@ -47,7 +47,8 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
         c = found.gathered(_MULTIPLE)
         sizes = (c.rows, c.outputs, c.inputs)
         turned = turned_weights(c.weight, (c.taps, c.inputs, c.outputs), library)
-        key = str(window_key(conv))
+        # What is tuned has its weights as an argument, which nothing turns.
+        key = str(window_key(conv)) if turned is None else ""
         wanted = library.tiles.get(key)
         choice = choose(
             library.gpu,
