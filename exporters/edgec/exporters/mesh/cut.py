@@ -15,6 +15,7 @@ from edgec.exporters.from_jax.refusals import place_of_location, refuse_custom_c
 from edgec.runtime.errors import UnsupportedOp
 from edgec.runtime.mesh.collectives import OPERATIONS
 from edgec.runtime.mesh.plan import COLLECTIVES, Collective
+from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 __all__ = ["Cut", "Part", "cut_program"]
@@ -144,7 +145,7 @@ class _Cutter:
         """The values of `main` that an operation uses, in it or in its regions, in order."""
         found: dict[_Value, None] = {}
         ordered: list[_Value] = []
-        for inner in (operation, *_inside(operation)):
+        for inner in (operation, *inside(operation)):
             for operand in inner.operands:
                 value = self._value(operand)
                 if value is None:
@@ -164,7 +165,7 @@ class _Cutter:
             UnsupportedOp: there is some.
         """
         for operation in self._operations:
-            for inner in (operation, *_inside(operation)):
+            for inner in (operation, *inside(operation)):
                 short = inner.name.removeprefix("stablehlo.")
                 place = place_of_location(str(inner.location))
                 if inner.name in _ELSEWHERE:
@@ -335,7 +336,7 @@ class _Cutter:
 
     def _take_number(self, main: Any, block: Any) -> bool:
         """Let the device's number be an argument, where it is asked for."""
-        asking = [op for op in _inside(main) if op.name == _NUMBER]
+        asking = [op for op in inside(main) if op.name == _NUMBER]
         if not asking:
             return False
         argument = block.add_argument(asking[0].results[0].type, main.location)
@@ -407,14 +408,6 @@ def _main(module: Any) -> Any:
         if op.operation.name == "func.func"
         and ir.StringAttr(op.operation.attributes["sym_name"]).value == "main"
     )
-
-
-def _inside(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in list(block.operations):
-                yield op.operation
-                yield from _inside(op.operation)
 
 
 def _of(value: _Value, block: Any, operations: Sequence[Any]) -> Any:

@@ -5,8 +5,10 @@ jaxlib's bindings; in the child (`shardy`).
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from edgec.toolchain.ir.functions import inside
 
 __all__ = ["make_even", "takes_even"]
 
@@ -28,7 +30,7 @@ def make_even(function: Any, axes: Mapping[str, int]) -> None:
         if name in function.attributes:
             notes = _even_notes(function.attributes[name], kinds, axes)
             function.attributes[name] = notes
-    for operation in _inside(function):
+    for operation in inside(function):
         results = [result.type for result in operation.results]
         if operation.name in ("sdy.reshard", "sdy.sharding_constraint"):
             wanted = operation.attributes["sharding"]
@@ -88,11 +90,3 @@ def _size(axis: Any, axes: Mapping[str, int]) -> int:
     reference = sdy.AxisRefAttr(axis)
     part = reference.sub_axis_info
     return int(sdy.SubAxisInfoAttr(part).size) if part is not None else axes[reference.name]
-
-
-def _inside(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in list(block.operations):
-                yield op.operation
-                yield from _inside(op.operation)

@@ -9,7 +9,7 @@ programs, so nobody imports this.
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from edgec.exporters.mesh.even import make_even, takes_even
 from edgec.exporters.mesh.flatten import flatten
 from edgec.exporters.mesh.leading import lead
 from edgec.exporters.mesh.whole import NotCut, make_whole
+from edgec.toolchain.ir.functions import inside
 
 __all__ = ["main"]
 
@@ -100,7 +101,7 @@ def _plain(module: Any) -> Any:
     from jaxlib import _jax
     from jaxlib.mlir.dialects import stablehlo
 
-    if not any(op.name.startswith("chlo.") for op in _inside(module.operation)):
+    if not any(op.name.startswith("chlo.") for op in inside(module.operation)):
         return module
     version = stablehlo.get_current_version()
     written = _jax.mlir.serialize_portable_artifact(module, version, True)
@@ -226,14 +227,6 @@ def _shard(main: Any, mesh: str, shardings: Mapping[str, Sequence[Sequence[str]]
     main.attributes["arg_attrs"] = ir.ArrayAttr.get(old)
 
 
-def _inside(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in list(block.operations):
-                yield op.operation
-                yield from _inside(op.operation)
-
-
 def _shardings(
     main: Any, name: str, kinds: Sequence[Any], axes: Mapping[str, int]
 ) -> list[list[list[str]]] | str:
@@ -276,7 +269,7 @@ def _forget(module: Any) -> None:
         for name in ("arg_attrs", "res_attrs"):
             if name in function.attributes:
                 del function.attributes[name]
-        for operation in _inside(function):
+        for operation in inside(function):
             for name in [n for n in operation.attributes if _is_shardys(n)]:
                 del operation.attributes[name]
     for name in [n for n in module.operation.attributes if n.startswith("mhlo.")]:

@@ -3,8 +3,9 @@
 On jaxlib's bindings; in the child (`shardy`).
 """
 
-from collections.abc import Iterator
 from typing import Any
+
+from edgec.toolchain.ir.functions import inside
 
 __all__ = ["NotCut", "make_whole"]
 
@@ -56,7 +57,7 @@ def make_whole(function: Any) -> None:
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy
 
-    for operation in _inside(function):
+    for operation in inside(function):
         if "sdy.sharding_rule" not in operation.attributes:
             _refuse_cut(operation)
             continue
@@ -212,11 +213,3 @@ def _without(sharding: Any | None, mapping: Any, factors: set[int]) -> Any | Non
         for d, gone in zip(old, doomed, strict=True)
     ]
     return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, dims)
-
-
-def _inside(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in list(block.operations):
-                yield op.operation
-                yield from _inside(op.operation)
