@@ -56,3 +56,21 @@ def outcomes(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
     """What went wrong in each program, once all have run."""
     assert done.returncode == 0, done.stdout + done.stderr
     return dict(json.loads(line) for line in done.stdout.splitlines())
+
+
+def moved(script: Path, folder: Path) -> Path:
+    """The same script with every program in another line."""
+    other = folder / "moved.py"
+    other.write_text("\n\n" + script.read_text())
+    return other
+
+
+def kept_modules(run: Run, folder: Path) -> set[str]:
+    """The files that say of a module in the cache what it is."""
+    listing = folder / "listing.py"
+    listing.write_text(
+        "import os, pathlib\n"
+        "for file in pathlib.Path(os.environ['EDGEC_CACHE_DIR']).rglob('*.json'):\n"
+        "    print(file.name if 'donated' in file.read_text() else '')\n"
+    )
+    return set(run(listing).stdout.split())

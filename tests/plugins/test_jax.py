@@ -11,7 +11,7 @@ import pytest
 from edgec.plugins.jax import initialize
 from edgec.plugins.pjrt import platform
 from edgec.runtime.errors import MissingExtra, UsageError
-from tests.plugins.conftest import Run, outcomes
+from tests.plugins.conftest import Run, kept_modules, moved, outcomes
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests" / "plugins" / "jax_programs.py"
@@ -39,18 +39,11 @@ def test_a_program_is_right(together: dict[str, str], program: str) -> None:
 def test_another_start_from_another_line_compiles_nothing(
     together: dict[str, str], run: Run, tmp_path: Path, plugin: Path
 ) -> None:
-    moved = tmp_path / "moved.py"
-    moved.write_text("\n\n" + PROGRAMS.read_text())
-    listing = tmp_path / "listing.py"
-    listing.write_text(
-        "import os, pathlib\n"
-        "for file in pathlib.Path(os.environ['EDGEC_CACHE_DIR']).rglob('*.json'):\n"
-        "    print(file.name if 'donated' in file.read_text() else '')\n"
-    )
-    before = set(run(listing).stdout.split())
+    before = kept_modules(run, tmp_path)
     assert before
-    assert not outcomes(run(moved, "losses_and_gradients"))["losses_and_gradients"]
-    assert set(run(listing).stdout.split()) == before
+    done = run(moved(PROGRAMS, tmp_path), "losses_and_gradients")
+    assert not outcomes(done)["losses_and_gradients"]
+    assert kept_modules(run, tmp_path) == before
 
 
 def test_xla_runs_what_is_refused_where_that_is_asked(run: Run) -> None:

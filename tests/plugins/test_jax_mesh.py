@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.conftest import ROOT, Run, outcomes
+from tests.plugins.conftest import ROOT, Run, kept_modules, moved, outcomes
 
 PROGRAMS = ROOT / "tests" / "plugins" / "jax_mesh_programs.py"
 TOGETHER = (
@@ -44,18 +44,11 @@ def test_another_start_cuts_and_compiles_nothing(
 ) -> None:
     """The program of another line is known by its bytes without lines."""
     assert not together["data_parallel_step"]
-    moved = tmp_path / "moved.py"
-    moved.write_text("\n\n" + PROGRAMS.read_text())
-    listing = tmp_path / "listing.py"
-    listing.write_text(
-        "import os, pathlib\n"
-        "for file in pathlib.Path(os.environ['EDGEC_CACHE_DIR']).rglob('*.json'):\n"
-        "    print(file.name if 'donated' in file.read_text() else '')\n"
-    )
-    before = set(run(listing).stdout.split())
-    wrong = outcomes(run(moved, "data_parallel_step", **HERE))["data_parallel_step"]
+    before = kept_modules(run, tmp_path)
+    done = run(moved(PROGRAMS, tmp_path), "data_parallel_step", **HERE)
+    wrong = outcomes(done)["data_parallel_step"]
     assert not wrong, wrong
-    assert set(run(listing).stdout.split()) == before
+    assert kept_modules(run, tmp_path) == before
 
 
 def test_gpus_are_refused_by_name(run: Run, tmp_path: Path) -> None:
