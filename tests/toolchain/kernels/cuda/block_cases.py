@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-__all__ = ["BLOCK_CASES"]
+__all__ = ["BLOCK_CASES", "GPUS"]
 
 
 def nibbles(codes: Any, span: int) -> Any:
@@ -98,6 +98,12 @@ BLOCK_CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], tu
         ((1, 512), (21, 256), (21, 16), (21, 2), (21, 16), (21, 2)),
         (WHOLE, BYTE, BYTE, WHOLE, BYTE, WHOLE),
     ),
+    "f32: by 4 bits in turns": (
+        four,
+        ((3, 96), (101, 3, 16), (101, 3), (101, 3), (101,), (3, 101)),
+        (WHOLE, BYTE, HALF, HALF, WHOLE, WHOLE),
+    ),
+    "f32: by 8 bits in chunks": (eight, ((3, 640), (41, 640), (41, 20)), (WHOLE, BYTE, HALF)),
     "f32: many rows by 4 bits": (
         four,
         ((19, 96), (37, 3, 16), (37, 3), (37, 3), (37,), (19, 37)),
@@ -142,3 +148,9 @@ BLOCK_CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], tu
     ),
 }
 """By name: the function, the sizes of what it takes, and their types."""
+
+GPUS = {
+    "f32: by 4 bits in turns": {"multiprocessors": 1, "shared_memory": 20_000},
+    "f32: by 8 bits in chunks": {"shared_memory": 16_000},
+}
+"""In what a GPU differs: it runs fewer programs than there are tiles, or holds no whole tile."""

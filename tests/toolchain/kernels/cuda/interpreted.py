@@ -6,12 +6,13 @@ imported: prints JSON, the relative error by case.
 python interpreted.py [WORD [STEP]]     # cases with the word in their name; every STEPth
 """
 
+import dataclasses
 import importlib
 import json
 import math
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -20,26 +21,21 @@ import numpy as np
 import torch
 import triton.language as tl
 import triton.runtime.interpreter as interpreter
-from block_cases import BLOCK_CASES
+from block_cases import BLOCK_CASES, GPUS
 from chunk_cases import CHUNKS
+from emulated import TYPES, emulate
 from iree.compiler import ir
 
 from edgec.targets import find
 from edgec.toolchain.ir.evaluate import evaluate
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.cuda.placing import place_kernels
-from edgec.toolchain.kernels.cuda.variants import Variant, parameters
+from edgec.toolchain.kernels.cuda.variants import Variant, is_c, parameters
 from edgec.toolchain.kernels.gpu.dispatches import Binary
+from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 
 PACKAGE = "edgec.toolchain.kernels.cuda.triton"
-TYPES = {
-    "i8": torch.int8,
-    "i32": torch.int32,
-    "f16": torch.float16,
-    "bf16": torch.bfloat16,
-    "f32": torch.float32,
-}
 
 
 _patch = interpreter._patch_lang_tensor
@@ -83,6 +79,8 @@ class Case:
     precision: str = "tf32x3"
     kinds: tuple[str, ...] = ()
     """The types of what it takes, where they differ."""
+    gpu: Mapping[str, int] = field(default_factory=dict)
+    """In what the GPU differs, so that small programs need what others do on a large one."""
 
     def draw(self, rng: np.random.Generator) -> list[np.ndarray]:
         """Numbers for what it takes."""
@@ -95,12 +93,16 @@ class Case:
         ]
 
 
+@dataclass(frozen=True)
 class Unbuilt:
-    """Kernels without code: they are interpreted."""
+    """Kernels without code: they are interpreted, or emulated where they are in C."""
 
+    in_c: bool = True
     folds = True
 
-    def find(self, variant: Variant) -> Binary:
+    def find(self, variant: Variant) -> Binary | Declined:
+        if variant.is_c and not self.in_c:
+            return Declined(reason="no kernel in C")
         return Binary(name=variant.symbol, data=b"ptx", threads=32, shared=0)
 
 
@@ -130,8 +132,8 @@ def interpret(
     return torch.cat([each.to(torch.float64) for each in list(written.values())[:results]])
 
 
-def run(case: Case, seed: int) -> float:
-    """The relative error of one case."""
+def run(case: Case, seed: int, *, in_c: bool = True) -> tuple[float, bool]:
+    """The relative error of one case, and whether a kernel in C computed it, which none may."""
     drawn = case.draw(np.random.default_rng(seed))
     lowered = jax.jit(case.function, keep_unused=True).lower(*drawn)
     with ir.Context(), ir.Location.unknown():
@@ -139,7 +141,8 @@ def run(case: Case, seed: int) -> float:
         InlineCalls().run(module)
         entry = module.body.operations[0].regions[0].blocks[0]
         arguments = list(entry.arguments)
-        library = Library(module, find("cuda:sm_90").gpu, Unbuilt(), precision=case.precision)
+        gpu = dataclasses.replace(find("cuda:sm_90").gpu, **case.gpu)
+        library = Library(module, gpu, Unbuilt(in_c), precision=case.precision)
         place_kernels(module, library)
         (launch,) = library.launches
         numbers = (array.astype(np.float64) for array in drawn)
@@ -153,12 +156,15 @@ def run(case: Case, seed: int) -> float:
         tensors = {name: tensor(value) for name, value in launch.reads.items()}
         into = {name: tensor(value) for name, value in launch.into.items()}
         results = jax.tree.leaves(lowered.out_info)
-        given = interpret(launch, tensors, into, len(results)).numpy()
+        if is_c(launch.source):
+            given = emulate(launch, tensors, len(results)).numpy()
+        else:
+            given = interpret(launch, tensors, into, len(results)).numpy()
     with jax.default_matmul_precision("highest"):
         wide = [jnp.asarray(a if a.dtype == np.int8 else a.astype(np.float32)) for a in drawn]
         answers = jax.tree.leaves(case.function(*wide))
         truth = np.concatenate([np.asarray(each, np.float64).reshape(-1) for each in answers])
-    return float(np.linalg.norm(given - truth) / np.linalg.norm(truth))
+    return float(np.linalg.norm(given - truth) / np.linalg.norm(truth)), is_c(launch.source)
 
 
 def cases() -> list[Case]:
@@ -317,7 +323,7 @@ def cases() -> list[Case]:
 
     rows = ((3, 90, 16), (3, 90, 16), (3, 5, 16), (3, 5, 16), (1,))
     in_blocks = [
-        Case(name=name, function=function, shapes=shapes, kinds=kinds)
+        Case(name=name, function=function, shapes=shapes, kinds=kinds, gpu=GPUS.get(name, {}))
         for name, (function, shapes, kinds) in BLOCK_CASES.items()
     ]
     return [
@@ -502,5 +508,11 @@ if __name__ == "__main__":
     only = sys.argv[1] if len(sys.argv) > 1 else ""
     step = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     every = list(enumerate(cases()))[::step]
-    found = {c.name: run(c, seed) for seed, c in every if only in c.name}
+    found = {}
+    for seed, case in every:
+        if only not in case.name:
+            continue
+        found[case.name], in_c = run(case, seed)
+        if in_c:
+            found[f"{case.name}, in Triton"], _ = run(case, seed, in_c=False)
     print(json.dumps(found))

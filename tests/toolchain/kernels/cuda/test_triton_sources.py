@@ -14,7 +14,8 @@ from iree.compiler import ir
 
 from edgec.targets import find
 from edgec.toolchain.cache import Cache
-from edgec.toolchain.kernels.cuda import prebuilt, usual
+from edgec.toolchain.kernels.cuda import c_compiler, prebuilt, usual
+from edgec.toolchain.kernels.cuda.c_compiler import find_in_c
 from edgec.toolchain.kernels.cuda.library import Library
 from edgec.toolchain.kernels.cuda.placing import place_kernels
 from edgec.toolchain.kernels.cuda.triton_compiler import (
@@ -132,6 +133,75 @@ def test_the_assembler_takes_what_triton_writes(tmp_path, target, size, element,
     command = [assembler, f"--gpu-name={variant.family}", str(path), "-o", str(tmp_path / "out")]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
+
+
+ROW_BY_BLOCKS = """
+func.func @main(%x: tensor<1x1024xf32>, %codes: tensor<70x1024xi8>, %scale: tensor<70x32xf16>)
+    -> tensor<1x70xf32> {
+  %0 = stablehlo.convert %codes : (tensor<70x1024xi8>) -> tensor<70x1024xf32>
+  %1 = stablehlo.reshape %0 : (tensor<70x1024xf32>) -> tensor<70x32x32xf32>
+  %2 = stablehlo.convert %scale : (tensor<70x32xf16>) -> tensor<70x32xf32>
+  %3 = stablehlo.broadcast_in_dim %2, dims = [0, 1] : (tensor<70x32xf32>) -> tensor<70x32x32xf32>
+  %4 = stablehlo.multiply %1, %3 : tensor<70x32x32xf32>
+  %5 = stablehlo.reshape %4 : (tensor<70x32x32xf32>) -> tensor<70x1024xf32>
+  %6 = stablehlo.dot_general %x, %5, contracting_dims = [1] x [1]
+    : (tensor<1x1024xf32>, tensor<70x1024xf32>) -> tensor<1x70xf32>
+  return %6 : tensor<1x70xf32>
+}"""
+ONE_QUERY = """
+func.func @main(%q: tensor<4x1x64xf32>, %k: tensor<4x300x64xf32>, %v: tensor<4x300x64xf32>)
+    -> tensor<4x1x64xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %s = stablehlo.dot_general %q, %k, batching_dims = [0] x [0], contracting_dims = [2] x [2]
+    : (tensor<4x1x64xf32>, tensor<4x300x64xf32>) -> tensor<4x1x300xf32>
+  %m = stablehlo.reduce(%s init: %low) applies stablehlo.maximum across dimensions = [2]
+    : (tensor<4x1x300xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0, 1] : (tensor<4x1xf32>) -> tensor<4x1x300xf32>
+  %d = stablehlo.subtract %s, %mb : tensor<4x1x300xf32>
+  %e = stablehlo.exponential %d : tensor<4x1x300xf32>
+  %t = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [2]
+    : (tensor<4x1x300xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %tb = stablehlo.broadcast_in_dim %t, dims = [0, 1] : (tensor<4x1xf32>) -> tensor<4x1x300xf32>
+  %p = stablehlo.divide %e, %tb : tensor<4x1x300xf32>
+  %o = stablehlo.dot_general %p, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+    : (tensor<4x1x300xf32>, tensor<4x300x64xf32>) -> tensor<4x1x64xf32>
+  return %o : tensor<4x1x64xf32>
+}"""
+
+
+@pytest.mark.parametrize("target", ["cuda", "cuda:sm_90"])
+@pytest.mark.parametrize("text", [ROW_BY_BLOCKS, ONE_QUERY])
+def test_the_assembler_takes_what_clang_writes(tmp_path, target, text) -> None:
+    from triton import knobs
+
+    (variant,) = variants(text, target, folds=True)
+    assert variant.is_c
+    binary = find_in_c(variant, Cache(folder=tmp_path / "cache"))
+    assert isinstance(binary, Binary)
+    assert f".entry edgec_{variant.symbol}(".encode() in binary.data
+    assert 0 < binary.shared <= find(target).gpu.shared_memory
+    assert (b".reqnctapercluster" in binary.data) == (target != "cuda" and text is ONE_QUERY)
+    assert b"griddepcontrol" in binary.data or target == "cuda"
+    path = tmp_path / "kernel.ptx"
+    path.write_bytes(binary.data)
+    command = [knobs.nvidia.ptxas.path, f"--gpu-name={variant.family}", str(path)]
+    command += ["-o", str(tmp_path / "out")]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert find_in_c(variant, Cache(folder=tmp_path / "cache")) == binary
+
+
+def test_without_clang_triton_has_a_kernel_for_each_of_those_in_c(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(c_compiler, "has_ziglang", lambda: False)
+    for text, source in ((ROW_BY_BLOCKS, "block_rows"), (ONE_QUERY, "attention")):
+        with ir.Context(), ir.Location.unknown():
+            module = ir.Module.parse(text)
+            library = Library(
+                module, find("cuda:sm_90").gpu, TritonCompiler(Cache(folder=tmp_path))
+            )
+            place_kernels(module, library)
+            assert [launch.source for launch in library.launches] == [source]
 
 
 def test_a_kernel_is_compiled_once(tmp_path) -> None:

@@ -13,20 +13,18 @@ from iree.compiler import ir
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.read import element_type
 from edgec.toolchain.ir.uses import only_user
+from edgec.toolchain.kernels.cuda.attention_numbers import given
+from edgec.toolchain.kernels.cuda.few_queries import is_of_few, of_few
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.attentions import (
     LEAST_SCANNED,
-    MOST_TERMS,
     by_keys,
     hides,
-    kind_of,
-    number_of,
     refused,
     seen_alone,
     three,
 )
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.gpu.numbers import bits
 from edgec.toolchain.kernels.spec import Declined, Kernel
 from edgec.toolchain.match.attention import Attention, Bias, Mask, View, read_attention
 from edgec.toolchain.match.description import validate
@@ -34,7 +32,6 @@ from edgec.toolchain.match.description import validate
 __all__ = ["attention_of", "refusal", "rewrite_attention"]
 
 _ELEMENTS = ("f16", "bf16", "f32")
-_HEADS = ("outer", "middle", "inner")
 _WIDEST = 512
 _LEAST_SPLIT = 128
 """Keys that one program reads as soon as others would have put theirs together."""
@@ -135,6 +132,10 @@ def _call(attention: Attention, library: Library) -> Any | Declined:
     with ir.InsertionPoint(last.owner.operation), last.owner.operation.location:
         reads = {name: getattr(attention, name).value for name in "qkv"}
         reads |= {f"t{n}": _read(term) for n, term in enumerate(attention.terms)}
+        if is_of_few(attention, library):
+            answer = library.call(of_few(attention, reads, library))
+            if not isinstance(answer, Declined):
+                return answer[0]
         for rows, keys in _tiles(attention, library):
             answer = library.call(_launch(attention, rows, keys, reads, library))
             if not isinstance(answer, Declined):
@@ -178,29 +179,14 @@ def _launch(
         "width": attention.width,
         "depth": attention.depth,
     }
-    places: dict[str, int] = {}
-    for name in "qkv":
-        view: View = getattr(attention, name)
-        places |= _places(name, view)
-        constants[f"{name}_column"] = view.column
-    places |= {n: step for n, step in _places("o", out).items() if n != "o_at"}
+    places, more, compiled_in = given(attention)
+    numbers, constants = numbers | more, constants | compiled_in
     for name, view in zip("QKVO", (attention.q, attention.k, attention.v, out), strict=True):
         constants[f"{name}_PARTS"] = _parts(view)
         constants[f"{name}_ROLLS"] = tuple(
             n for roll in view.rolls for n in (roll.size, roll.step, roll.shift)
         )
-    for n in range(MOST_TERMS):
-        term = attention.terms[n] if n < len(attention.terms) else None
-        if term is None:
-            words = ("at", *_HEADS, "row", "column", "bits")
-            constants |= {f"t{n}": None, f"T{n}": 0, **{f"t{n}_{word}": 0 for word in words}}
-            continue
-        places |= _places(f"t{n}", term.view)
-        constants[f"t{n}_column"] = term.view.column
-        constants[f"T{n}"] = kind_of(term)
-        numbers[f"t{n}_bits"] = number_of(term)
-    numbers |= {"scale_bits": bits(attention.scale), "inners": heads[2]}
-    numbers["cap_bits"] = bits(attention.cap)
+    constants |= {f"{name}_column": getattr(attention, name).column for name in "qkv"}
     sizes = f"{attention.width}_{rows}_{attention.q.element}"
     work = {}
     if parts > 1:
@@ -266,13 +252,6 @@ def _seen(attention: Attention) -> int:
     if attention.keys > _LONGEST_MASK or not seen_alone(attention):
         return 0
     return _power(attention.keys)
-
-
-def _places(name: str, view: View) -> dict[str, int]:
-    """Where a view lies, in the kernel's words."""
-    steps = zip(_HEADS, three(view.heads, 0), strict=True)
-    named = {f"{name}_{word}": step for word, step in steps}
-    return {f"{name}_at": view.start, **named, f"{name}_row": view.row}
 
 
 def _parts(view: View) -> tuple[int, ...]:

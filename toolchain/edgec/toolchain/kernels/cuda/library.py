@@ -1,4 +1,4 @@
-"""Calls of Triton kernels in a program: compiled or prebuilt, with counters for sums in parts.
+"""Calls of kernels in a program: compiled or prebuilt, with counters for sums in parts.
 
 To add a kernel: write `kernels/cuda/triton/NAME.py` with a `@triton.jit` function NAME, whose
 signature is the only list of its parameters, and call it by its parameters' names:
@@ -17,6 +17,10 @@ signature is the only list of its parameters, and call it by its parameters' nam
 what makes a kernel quicker when it is known, but has many values. A kernel that was prebuilt must
 have just these names, constants and multiples (`usual.py` lists those).
 
+A kernel in which each wait must be known is written in C, as `kernels/cuda/c/NAME.c` with a
+`KERNEL(NAME, parameters)` (`c/gpu.h`), and called alike; all that is `folded` is compiled in. A
+constant CLUSTER is how many programs along x run together.
+
 A module imported only by a pass that runs; it needs the compiler.
 """
 
@@ -29,7 +33,7 @@ from iree.compiler import ir
 from edgec.targets import Gpu
 from edgec.toolchain.kernels.cuda.prebuilt import Prebuilt
 from edgec.toolchain.kernels.cuda.triton_compiler import TritonCompiler, has_triton
-from edgec.toolchain.kernels.cuda.variants import FAMILIES, Constant, Variant, parameters
+from edgec.toolchain.kernels.cuda.variants import FAMILIES, Constant, Variant, is_c, parameters
 from edgec.toolchain.kernels.gpu.dispatches import Binary, Dispatches
 from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers, Declined
@@ -62,7 +66,7 @@ class Launch:
 
     Attributes:
         name: how profiles call it (`product_nn_deep_f16`).
-        source: the file in `kernels/cuda/triton`, and the function in it.
+        source: the file in `kernels/cuda/triton` or `c`, and the function in it.
         grid: programs along x, y and z.
         warps: of 32 threads, in one program.
         stages: how many steps ahead a loop copies.
@@ -198,7 +202,7 @@ def variant_of(launch: Launch, family: str, *, folds: bool) -> Variant:
     """The kernel that a call needs."""
     constants: dict[str, Constant] = dict(launch.constants)
     numbers = list(launch.numbers)
-    if folds:
+    if folds or is_c(launch.source):
         constants |= launch.folded
     else:
         numbers += launch.folded

@@ -13,6 +13,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from edgec.toolchain.cache import Cache
+from edgec.toolchain.kernels.cuda.c_compiler import find_in_c
 from edgec.toolchain.kernels.cuda.variants import Variant, sources_digest
 from edgec.toolchain.kernels.gpu.dispatches import Binary
 from edgec.toolchain.kernels.spec import Declined
@@ -50,7 +52,9 @@ class Prebuilt:
         return index["kernels"] if index["sources"] == sources_digest() else {}
 
     def find(self, variant: Variant) -> Binary | Declined:
-        """The kernel, if it is one of the usual ones."""
+        """The kernel, if it is one of the usual ones, or in C and there is a compiler of that."""
+        if variant.is_c:
+            return find_in_c(variant, Cache.default())
         facts = self._index.get(variant.key)
         if facts is None:
             return Declined(reason="a kernel that needs edgec[cuda] to be compiled")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from edgec.toolchain.cache import Cache, key_of
+from edgec.toolchain.kernels.cuda.c_compiler import find_in_c
 from edgec.toolchain.kernels.cuda.variants import FAMILIES, Constant, Variant, sources_digest
 from edgec.toolchain.kernels.gpu.dispatches import Binary
 from edgec.toolchain.kernels.spec import Declined
@@ -43,6 +44,8 @@ class TritonCompiler:
 
     def find(self, variant: Variant) -> Binary | Declined:
         """The kernel, compiled if it is new."""
+        if variant.is_c:
+            return find_in_c(variant, self._cache)
         key = key_of("triton", self._version, sources_digest(), variant.key)
         entry = self._cache.get(key)
         if entry is not None:

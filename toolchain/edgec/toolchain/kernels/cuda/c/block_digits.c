@@ -1,0 +1,427 @@
+/* Rows by weights in blocks on the matrix units' integers: blocks are read as they lie.
+ *
+ * A model that writes reads all of its weights for each token. A group of threads has 16 outputs at a
+ * time (of each matrix, with a gate), and puts all of their blocks on their way to its own memory
+ * before it waits for the kernels that compute the row. The row then becomes integers: of 32
+ * neighbours each is four signed digits of 8 bits, less than 2^30 parts of the power of two above the
+ * largest of them, so that what is lost is less than f32 loses in a sum. Matrix units multiply codes
+ * by digits exactly.
+ */
+#include "finish.h"
+
+#define BLOCK 32 /* neighbours that are digits of one scale, and multiplied at once */
+#define ROWS 16 /* outputs of a tile, the rows of a matrix unit's */
+#define DIGITS 4
+#define MATRICES (GATED > 0 ? 2 : 1)
+#define THREADS (WARPS * WARP)
+#define BLOCKS (inner / BLOCK)
+#define EACH (GROUP < BLOCK ? BLOCK / GROUP : 1) /* groups of a block */
+#define HALVES (BITS == 4)
+#define AT_ONCE 2 /* pieces of x, of eight elements, that a thread reads before it needs the first */
+#define PIECES ((inner / 8 + THREADS - 1) / THREADS) /* that it reads in all */
+
+/* Bytes of a row in pieces that are copied at once, an odd number of them: rows that are read
+ * together lie in different banks. */
+#define PIECE_OF(bytes) ((bytes) % 16 == 0 ? 16 : (bytes) % 8 == 0 ? 8 : (bytes) % 4 == 0 ? 4 : 1)
+#define STRIDE_OF(bytes) \
+  (PIECE_OF(bytes) == 1 ? ((bytes) + 7) / 4 * 4 : (((bytes) / PIECE_OF(bytes)) | 1) * PIECE_OF(bytes))
+
+#define PIECE (BLOCK * BITS / 8) /* bytes of a block */
+#define STRIDE STRIDE_OF(CHUNK * PIECE)
+#define SCALE_BYTES (inner / GROUP * (int)sizeof(scale0_t))
+#define FACTOR_BYTES (HAS_scale_by0 ? inner / GROUP / SCALES * (int)sizeof(scale_by0_t) : 0)
+#define LEAST_BYTES (HAS_least0 ? inner / GROUP * (int)sizeof(least0_t) : 0)
+#define LEAST_FACTOR_BYTES (HAS_least_by0 ? inner / GROUP / LEASTS * (int)sizeof(least_by0_t) : 0)
+#define NUMBER_BYTES                                                                          \
+  (ROWS * (STRIDE_OF(SCALE_BYTES) + (HAS_scale_by0 ? STRIDE_OF(FACTOR_BYTES) : 0) +           \
+           (HAS_least0 ? STRIDE_OF(LEAST_BYTES) : 0) +                                        \
+           (HAS_least_by0 ? STRIDE_OF(LEAST_FACTOR_BYTES) : 0)))
+
+/* Rows of x at a time: the digits of two are 8 columns, if they leave room for weights. */
+#define OF_LINE (DIGITS * 32 + 2 * (EACH * 16))
+#define LINES (rows > 1 && BLOCKS * 2 * OF_LINE <= SHARED_BYTES / 2 ? 2 : 1)
+#define OF_REST \
+  (BLOCKS * LINES * OF_LINE + WARPS * (MATRICES + 1) * LINES * ROWS * 4 + MATRICES * ROWS * 64 + 64)
+
+/* A chunk is all blocks of an output, or what fits twice beside what is there once. */
+#define WHOLE (MATRICES * (ROWS * BLOCKS * PIECE + NUMBER_BYTES))
+#define CHUNK                                                                                  \
+  ((MANY ? 2 : 1) * WHOLE + OF_REST <= SHARED_BYTES                                            \
+       ? BLOCKS                                                                                \
+       : (SHARED_BYTES - OF_REST - 2 * MATRICES * NUMBER_BYTES) / (2 * MATRICES * ROWS * PIECE) / 4 * 4)
+#define PARTS ((BLOCKS + CHUNK - 1) / CHUNK)
+#define BUFFERS (PARTS > 1 || MANY ? 2 : 1)
+
+/* A line's block: what integers are multiplied by for the digits of each parity, what is taken away
+ * for codes' zero, and the sum for least values; of these two with two groups in a block. */
+typedef struct __attribute__((aligned(16))) {
+  float unit, zero[EACH], sum[EACH];
+} facts;
+
+/* What a matrix has beside its codes, of a tile. */
+struct numbers {
+  u8 scales[ROWS * STRIDE_OF(SCALE_BYTES)] __attribute__((aligned(16)));
+#if HAS_scale_by0
+  u8 factors[ROWS * STRIDE_OF(FACTOR_BYTES)] __attribute__((aligned(16)));
+#endif
+#if HAS_least0
+  u8 leasts[ROWS * STRIDE_OF(LEAST_BYTES)] __attribute__((aligned(16)));
+#endif
+#if HAS_least_by0
+  u8 least_factors[ROWS * STRIDE_OF(LEAST_FACTOR_BYTES)] __attribute__((aligned(16)));
+#endif
+};
+
+struct memory {
+  u8 codes[BUFFERS][MATRICES][ROWS * STRIDE] __attribute__((aligned(16)));
+  struct numbers numbers[BUFFERS][MATRICES];
+  u32 digits[BLOCKS][LINES * DIGITS][8] __attribute__((aligned(16)));
+  facts lines[BLOCKS][LINES * 2];
+  float sums[WARPS][MATRICES][LINES][ROWS];
+  float squares[WARPS][LINES];
+};
+
+typedef struct {
+  const GLOBAL i8 *codes;
+  const GLOBAL scale0_t *scale;
+  const GLOBAL scale_by0_t *scale_by;
+  const GLOBAL least0_t *least;
+  const GLOBAL least_by0_t *least_by;
+} matrix;
+
+#define MATRIX(n)                                                                          \
+  (matrix) {                                                                               \
+    (const GLOBAL i8 *)codes##n, (const GLOBAL scale0_t *)scale##n,                        \
+        (const GLOBAL scale_by0_t *)scale_by##n, (const GLOBAL least0_t *)least##n,        \
+        (const GLOBAL least_by0_t *)least_by##n                                            \
+  }
+
+/* Where a tile is: the matrices, its number among those of its set, outputs, and the result. */
+typedef struct {
+  matrix from[MATRICES];
+  u32 tile, outputs;
+  GLOBAL float *c;
+} place;
+
+/* Puts rows of a tile on their way; one beyond the last is that.
+ *
+ * What is paced waits for every PACE pieces of a thread: as much as keeps memory busy is on its way,
+ * and what earlier kernels wait for is not behind all of it. */
+ALWAYS void bring_rows(SHARED u8 *to, u32 stride, const GLOBAL u8 *from, u64 pitch, u32 bytes,
+                       u32 piece, const place *here, int paced) {
+  u32 own = here->tile * ROWS, last = here->outputs - 1, each = bytes / piece;
+  UNROLLED for (u32 k = 0; k < (ROWS * each + THREADS - 1) / THREADS; ++k) {
+    u32 i = k * THREADS + thread();
+    if (paced && k && k % PACE == 0) copies_end(), wait_for_copies(0);
+    if (ROWS * each % THREADS && i >= ROWS * each) continue;
+    u32 row = i / each, at = i % each * piece, output = own + row < last ? own + row : last;
+    if (piece > 1)
+      copy(to + row * stride + at, from + (u64)output * pitch + at, piece);
+    else
+      to[row * stride + at] = from[(u64)output * pitch + at];
+  }
+}
+
+#define BRING(field, of, bytes)                                                              \
+  bring_rows(here->numbers[tiled][m].field, STRIDE_OF(bytes), (const GLOBAL u8 *)from->of, bytes, \
+             bytes, PIECE_OF(bytes), at, 0)
+
+/* Puts a chunk of a tile on its way, and with the first the numbers of its groups. */
+ALWAYS void bring(SHARED struct memory *here, const place *at, u32 part, u32 buffer, u32 tiled,
+                  int paced) {
+  UNROLLED for (u32 m = 0; m < MATRICES; ++m) {
+    const matrix *from = &at->from[m];
+    u32 first = part * CHUNK, count = BLOCKS - first < CHUNK ? BLOCKS - first : CHUNK;
+    bring_rows(here->codes[buffer][m], STRIDE, (const GLOBAL u8 *)from->codes + first * PIECE,
+               BLOCKS * PIECE, (PARTS > 1 ? count : BLOCKS) * PIECE, 16, at, paced);
+    if (part) continue;
+    BRING(scales, scale, SCALE_BYTES);
+#if HAS_scale_by0
+    BRING(factors, scale_by, FACTOR_BYTES);
+#endif
+#if HAS_least0
+    BRING(leasts, least, LEAST_BYTES);
+#endif
+#if HAS_least_by0
+    BRING(least_factors, least_by, LEAST_FACTOR_BYTES);
+#endif
+  }
+  copies_end();
+}
+
+/* Where the element that meets a byte's low (slot < 16) or high half lies in its block. */
+ALWAYS u32 element_of(u32 slot) {
+  u32 byte = slot % 16, half = SPAN / 2;
+  return HALVES ? byte / half * SPAN + byte % half + slot / 16 * half : slot;
+}
+
+/* The elements of a vector that meet four neighbouring bytes: their low halves, then their high. */
+ALWAYS void read_eight(float found[8], const GLOBAL float *from, u32 piece) {
+  u32 slot = piece % 4 * 4;
+  from += piece / 4 * BLOCK;
+  UNROLLED for (u32 half = 0; half < 2; ++half) {
+    if (!HALVES || SPAN == BLOCK) {
+      four near = *(const GLOBAL four *)(from + half * 16 + slot);
+      found[half * 4] = near.x, found[half * 4 + 1] = near.y;
+      found[half * 4 + 2] = near.z, found[half * 4 + 3] = near.w;
+    } else {
+      UNROLLED for (u32 i = 0; i < 4; ++i)
+        found[half * 4 + i] = from[element_of(half * 16 + slot + i)];
+    }
+  }
+}
+
+/* The digits of four elements that lie in a byte each, the first of all four first. */
+ALWAYS void split(u32 digit[4], const float value[4], float up) {
+  u32 word[4];
+  UNROLLED for (u32 i = 0; i < 4; ++i)
+    word[i] = ((u32)to_nearest(value[i] * up) + 0x80808080u) ^ 0x80808080u;
+  u32 a = bytes_of(word[0], word[1], 0x5140), b = bytes_of(word[0], word[1], 0x7362);
+  u32 c = bytes_of(word[2], word[3], 0x5140), d = bytes_of(word[2], word[3], 0x7362);
+  digit[0] = bytes_of(b, d, 0x7632), digit[1] = bytes_of(b, d, 0x5410);
+  digit[2] = bytes_of(a, c, 0x7632), digit[3] = bytes_of(a, c, 0x5410);
+}
+
+/* Turns eight elements into digits; four neighbouring lanes have a block. */
+ALWAYS void put_digits(SHARED struct memory *here, const float value[8], u32 piece, u32 line,
+                       int is_there) {
+  u32 largest = 0; /* as bits, among which what is no number is the largest */
+  float sum[2] = {0.0f, 0.0f};
+  UNROLLED for (u32 i = 0; i < 8; ++i) {
+    u32 size = bits_of(value[i]) & 0x7FFFFFFF;
+    largest = size > largest ? size : largest;
+    sum[i / 4] += value[i];
+  }
+  UNROLLED for (u32 across = 1; across < 4; across *= 2) {
+    u32 size = bits_of(other_lanes(float_of(largest), across));
+    largest = size > largest ? size : largest;
+  }
+  if (EACH == 1) sum[0] += sum[1];
+  UNROLLED for (u32 e = 0; e < EACH; ++e) {
+    sum[e] += other_lanes(sum[e], 1);
+    sum[e] += other_lanes(sum[e], 2);
+  }
+  /* 2^29 <= largest * up < 2^30; what is below 2^-87 has fewer digits. */
+  int exponent = (int)(largest >> 23), is_finite = exponent < 255;
+  exponent = exponent < 40 ? 40 : is_finite ? exponent : 254;
+  float up = float_of((u32)(283 - exponent) << 23);
+  u32 low[4], high[4];
+  split(low, value, up);
+  /* High halves are multiplied where they are, as 16 times what they say. */
+  split(high, value + 4, HALVES ? up * 0.0625f : up);
+  if (!is_there) return;
+  u32 block = piece / 4, slot = piece % 4;
+  UNROLLED for (u32 d = 0; d < DIGITS; ++d)
+    *(SHARED u64 *)&here->digits[block][line * DIGITS + d][slot * 2] = low[d] | (u64)high[d] << 32;
+  /* Even columns have the first two digits, odd ones the last two, which are 2^16 apart. */
+  if (slot < 2) {
+    float unit = float_of(is_finite ? (u32)(exponent - 29) << 23 : 0x7FC00000);
+    facts fact = {slot ? unit : unit * 65536.0f};
+    UNROLLED for (u32 e = 0; e < EACH; ++e) {
+      fact.zero[e] = slot ? 0.0f : -(float)(ZERO) * sum[e];
+      fact.sum[e] = slot ? 0.0f : sum[e];
+    }
+    here->lines[block][line * 2 + slot] = fact;
+  }
+}
+
+/* The factors of a norm that this thread's elements meet. */
+ALWAYS void read_factors(float factors[PIECES][8], const GLOBAL float *by) {
+  UNROLLED for (u32 k = 0; k < PIECES; ++k) {
+    u32 piece = k * THREADS + thread();
+    UNROLLED for (u32 i = 0; i < 8; ++i) factors[k][i] = 0.0f;
+    if (inner / 8 % THREADS == 0 || piece < inner / 8) read_eight(factors[k], by, piece);
+  }
+}
+
+/* Turns a line of x into digits; the sum of the squares that this thread read. */
+ALWAYS float digits_of(SHARED struct memory *here, const GLOBAL float *from,
+                       float factors[PIECES][8], u32 line) {
+  float squares = 0.0f;
+  UNROLLED for (u32 first = 0; first < inner / 8; first += THREADS * AT_ONCE) {
+    float value[AT_ONCE][8];
+    UNROLLED for (u32 k = 0; k < AT_ONCE; ++k) {
+      u32 piece = first + k * THREADS + thread();
+      UNROLLED for (u32 i = 0; i < 8; ++i) value[k][i] = 0.0f;
+      if (first + k * THREADS >= inner / 8 || (inner / 8 % THREADS && piece >= inner / 8)) continue;
+      read_eight(value[k], from, piece);
+    }
+    UNROLLED for (u32 k = 0; k < AT_ONCE; ++k) {
+      u32 piece = first + k * THREADS + thread();
+      if (first + k * THREADS >= inner / 8) continue;
+      UNROLLED for (u32 i = 0; i < 8; ++i) {
+        squares += value[k][i] * value[k][i];
+        if (NORMED == 1) value[k][i] *= factors[first / THREADS + k][i];
+      }
+      put_digits(here, value[k], piece, line, piece < inner / 8);
+    }
+  }
+  return squares;
+}
+
+#if HAS_scale_by0
+#define FACTOR(row) \
+  ((float)((const SHARED scale_by0_t *)(numbers->factors + (row)*STRIDE_OF(FACTOR_BYTES)))[group / SCALES])
+#else
+#define FACTOR(row) 1.0f
+#endif
+#if HAS_least_by0
+#define LEAST_FACTOR(row)                                                                          \
+  ((float)((const SHARED least_by0_t *)(numbers->least_factors +                                   \
+                                        (row)*STRIDE_OF(LEAST_FACTOR_BYTES)))[group / LEASTS])
+#else
+#define LEAST_FACTOR(row) 1.0f
+#endif
+#define SCALE(row) \
+  ((float)((const SHARED scale0_t *)(numbers->scales + (row)*STRIDE_OF(SCALE_BYTES)))[group] * FACTOR(row))
+#define LEAST(row)                                                                                  \
+  ((float)((const SHARED least0_t *)(numbers->leasts + (row)*STRIDE_OF(LEAST_BYTES)))[group] *      \
+   LEAST_FACTOR(row))
+
+/* Adds the products of this warp's blocks of a chunk: of outputs lane / 4 and 8 beyond. */
+ALWAYS void add(SHARED struct memory *here, float total[MATRICES][2], u32 part, u32 buffer,
+                u32 tiled) {
+  u32 warp = thread() / WARP, lane = thread() % WARP, g = lane / 4, t = lane % 4;
+  u32 first = part * CHUNK, now = from_here_on();
+  u32 count = PARTS > 1 && BLOCKS - first < CHUNK ? BLOCKS - first : CHUNK;
+  _Pragma("unroll 4") for (u32 k = 0; k < (CHUNK + WARPS - 1) / WARPS; ++k) {
+    u32 i = k * WARPS + warp;
+    if ((PARTS > 1 || CHUNK % WARPS) && i >= count) continue;
+    u32 digit[2];
+    u64 both = *(SHARED u64 *)&here->digits[first + i][g % (LINES * DIGITS)][t * 2];
+    digit[0] = (u32)both, digit[1] = (u32)(both >> 32);
+    facts fact = here->lines[first + i][t % (LINES * 2)];
+    UNROLLED for (u32 m = 0; m < MATRICES; ++m) {
+      u32 code[4];
+      int sums[4];
+      const SHARED u8 *codes = here->codes[buffer][m] + now;
+      const SHARED struct numbers *numbers = &here->numbers[tiled][m];
+      if (HALVES) {
+        u32 word[2];
+        load_matrices_2(word, codes + lane % 16 * STRIDE + i * PIECE);
+        code[0] = word[0] & 0x0F0F0F0F, code[1] = word[1] & 0x0F0F0F0F;
+        code[2] = word[0] & 0xF0F0F0F0, code[3] = word[1] & 0xF0F0F0F0;
+      } else {
+        load_matrices_4(code, codes + lane % 16 * STRIDE + i * PIECE + lane / 16 * 16);
+      }
+      UNROLLED for (u32 e = 0; e < EACH; ++e) {
+        if (EACH > 1)
+          multiply_16(sums, code + 2 * e, digit[e]);
+        else
+          multiply_32(sums, code, digit, !HALVES);
+        float low = (float)(sums[0] * 256 + sums[1]), high = (float)(sums[2] * 256 + sums[3]);
+        u32 group = ((first + i) * EACH + e) * (BLOCK / EACH) / GROUP;
+        total[m][0] += SCALE(g) * (low * fact.unit + fact.zero[e]);
+        total[m][1] += SCALE(g + 8) * (high * fact.unit + fact.zero[e]);
+#if HAS_least0
+        total[m][0] += LEAST(g) * fact.sum[e];
+        total[m][1] += LEAST(g + 8) * fact.sum[e];
+#endif
+      }
+    }
+  }
+}
+
+/* C = finish(X W^T) for `SETS` matrices W in blocks of one kind, 16 outputs at a time.
+ *
+ * `x` is [rows, inner]; a set has `codes` (bytes, `match/blocks.py` says how they lie), a `scale`
+ * for each GROUP of neighbours and perhaps a `least` value; integers among these have a factor
+ * (`scale_by`) for each SCALES, or LEASTS, groups. With NORMED (1; 2 without factors) rows are
+ * first divided by the root of their mean square, `eps_bits` added, and multiplied by `norm`
+ * [inner]. With GATED, the number of a `gate`, `c0` is that of the first product times the second.
+ * What else follows a product is done of a single set alone: see FINISHED.
+ * Grid: (groups of threads, 1, 1), with MANY fewer than the tiles of all sets (of one with GATED).
+ */
+KERNEL(block_digits, x, norm, bias, factor, other,
+       codes0, scale0, scale_by0, least0, least_by0, c0,
+       codes1, scale1, scale_by1, least1, least_by1, c1,
+       codes2, scale2, scale_by2, least2, least_by2, c2,
+       rows, inner, outputs0, outputs1, outputs2, eps_bits, what, clip_slope, clip_low, clip_high,
+       SHARED_BYTES, WARPS, PACE, MANY, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, SETS, GATED, NORMED,
+       EARLY) {
+  SHARED struct memory *here = &ROOM(struct memory);
+  u32 tiles0 = (outputs0 + ROWS - 1) / ROWS, tiles1 = (outputs1 + ROWS - 1) / ROWS;
+  u32 tiles2 = (outputs2 + ROWS - 1) / ROWS;
+  u32 tiles = tiles0 + (SETS > 1 && !GATED ? tiles1 : 0) + (SETS > 2 && !GATED ? tiles2 : 0);
+  u32 steps = MANY ? (tiles - group_x() + groups_x() - 1) / groups_x() * PARTS : PARTS;
+#define PLACE(step)                                                                         \
+  ({                                                                                        \
+    place at_ = {{MATRIX(0)}, group_x() + (step) / PARTS * groups_x(), outputs0, c0};       \
+    if (GATED) at_.from[MATRICES - 1] = MATRIX(1);                                          \
+    if (SETS > 1 && !GATED && at_.tile >= tiles0) {                                         \
+      if (SETS == 2 || at_.tile < tiles0 + tiles1)                                          \
+        at_ = (place){{MATRIX(1)}, at_.tile - tiles0, outputs1, (GLOBAL float *)c1};        \
+      else                                                                                  \
+        at_ = (place){{MATRIX(2)}, at_.tile - tiles0 - tiles1, outputs2, (GLOBAL float *)c2}; \
+    }                                                                                       \
+    at_;                                                                                    \
+  })
+#define BRING_STEP(step, paced)                                                                    \
+  do {                                                                                      \
+    place to_ = PLACE(step);                                                                \
+    bring(here, &to_, (step) % PARTS, (step) % BUFFERS, (step) / PARTS % BUFFERS, paced);   \
+  } while (0)
+  if (EARLY == 1) let_next_begin(), wait_for_earlier();
+  BRING_STEP(0, EARLY == 2);
+  if (BUFFERS > 1 && steps > 1) BRING_STEP(1, 0);
+  float factors[PIECES][8];
+#if NORMED == 1
+  read_factors(factors, norm);
+#endif
+  /* Weights are on their way while kernels before this still compute the row. */
+  if (EARLY == 2) let_next_begin(), wait_for_earlier();
+  u32 warp = thread() / WARP, lane = thread() % WARP, g = lane / 4, t = lane % 4;
+  for (u32 line = 0; line < rows; line += LINES) {
+    u32 many = rows - line < LINES ? rows - line : LINES;
+    if (line && BUFFERS > 1) {
+      BRING_STEP(0, 0);
+      if (steps > 1) BRING_STEP(1, 0);
+    }
+    for (u32 l = 0; l < many; ++l) {
+      float squares = digits_of(here, x + (u64)(line + l) * inner, factors, l);
+      if (NORMED) {
+        UNROLLED for (u32 across = 16; across; across /= 2) squares += other_lanes(squares, across);
+        if (lane == 0) here->squares[warp][l] = squares;
+      }
+    }
+    float total[MATRICES][2];
+    for (u32 step = 0; step < (BUFFERS > 1 ? steps : 1); ++step) {
+      wait_for_copies(BUFFERS > 1 && step + 1 < steps);
+      meet();
+      if (step % PARTS == 0)
+        UNROLLED for (u32 m = 0; m < MATRICES; ++m) total[m][0] = total[m][1] = 0.0f;
+      add(here, total, step % PARTS, step % BUFFERS, step / PARTS % BUFFERS);
+      u32 ends = step % PARTS == PARTS - 1;
+      if (ends)
+        UNROLLED for (u32 m = 0; m < MATRICES; ++m)
+          UNROLLED for (u32 half = 0; half < 2; ++half) {
+            float sum = total[m][half] + other_lanes(total[m][half], 1);
+            if (t % 2 == 0 && t / 2 < LINES) here->sums[warp][m][t / 2][g + 8 * half] = sum;
+          }
+      meet();
+      if (BUFFERS > 1 && step + 2 < steps) BRING_STEP(step + 2, 0);
+      place at = PLACE(step);
+      u32 own = thread() % ROWS, l = thread() / ROWS, output = at.tile * ROWS + own;
+      if (ends && l < many && output < at.outputs) {
+        float result[MATRICES], root = 1.0f;
+        UNROLLED for (u32 m = 0; m < MATRICES; ++m) {
+          result[m] = 0.0f;
+          UNROLLED for (u32 w = 0; w < WARPS; ++w) result[m] += here->sums[w][m][l][own];
+        }
+        if (NORMED) {
+          float squares = 0.0f;
+          UNROLLED for (u32 w = 0; w < WARPS; ++w) squares += here->squares[w][l];
+          root = one_by_root(squares / (float)inner + float_of(eps_bits));
+        }
+        u64 to = (u64)(line + l) * at.outputs + output;
+        float value = result[0] * root;
+        if (GATED)
+          value = gate(value, GATED) * (result[MATRICES - 1] * root);
+        else if (SETS == 1)
+          value = FINISHED(value, output, to);
+        at.c[to] = value;
+      }
+    }
+    if (line + LINES < rows) meet();
+  }
+}
