@@ -10,7 +10,7 @@ with words joined further until there are as many.
 
 import argparse
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -66,6 +66,22 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
             base=500000.0,
             epsilon=1e-5,
             stretched=(32.0, 1.0, 4.0, 8192),
+        ),
+        # Its words are its own outputs here, where the published model has two matrices of them: a
+        # token reads as much. `--layers=8` is what a machine of 24 GB can export.
+        "llama-3.1-8b": Shape(
+            kind="llama",
+            layers=32,
+            width=4096,
+            inner=14336,
+            heads=32,
+            shared=8,
+            head=128,
+            words=128256,
+            context=131072,
+            base=500000.0,
+            epsilon=1e-5,
+            stretched=(8.0, 1.0, 4.0, 8192),
         ),
         "qwen3-0.6b": Shape(
             kind="qwen3",
@@ -270,9 +286,13 @@ def main() -> None:
     parser.add_argument("shape", choices=sorted(SHAPES))
     parser.add_argument("mix", choices=sorted(MIXES))
     parser.add_argument("--words", type=Path, required=True, help="a GGUF file with a tokenizer")
+    parser.add_argument("--layers", type=int, help="how many (default: all)")
     parser.add_argument("-o", "--output", type=Path, required=True)
     chosen = parser.parse_args()
-    write_shape(SHAPES[chosen.shape], MIXES[chosen.mix], chosen.words, chosen.output)
+    shape = SHAPES[chosen.shape]
+    if chosen.layers:
+        shape = replace(shape, layers=chosen.layers)
+    write_shape(shape, MIXES[chosen.mix], chosen.words, chosen.output)
 
 
 if __name__ == "__main__":

@@ -152,15 +152,15 @@ def _digits(call: BlockCall, library: Library) -> Launch:
         warps=warps,
         form={
             **{"SHARED_BYTES": library.gpu.shared_memory, "WARPS": warps, "MANY": many},
-            "PACE": _pace(tiles, warps, library),
+            "AHEAD": _ahead(tiles, library),
         },
     )
 
 
-def _pace(tiles: int, warps: int, library: Library) -> int:
-    """Pieces that a thread of the kernel in C has on their way while earlier kernels run."""
+def _ahead(tiles: int, library: Library) -> int:
+    """Pieces that a program of the kernel in C has on their way while earlier kernels run."""
     here = min(_MOST_RESIDENT, math.ceil(tiles / library.gpu.multiprocessors))
-    return max(1, _ON_THEIR_WAY // (warps * _WARP * _ALIGNED * here))
+    return _WARP * max(1, _ON_THEIR_WAY // (_WARP * _ALIGNED * here))
 
 
 def _resident(call: BlockCall, library: Library) -> tuple[int, int]:

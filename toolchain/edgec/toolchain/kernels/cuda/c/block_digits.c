@@ -38,7 +38,7 @@
            (HAS_least_by0 ? STRIDE_OF(LEAST_FACTOR_BYTES) : 0)))
 
 /* Rows of x at a time: the digits of two are 8 columns, if they leave room for weights. */
-#define OF_LINE (DIGITS * 32 + 2 * (EACH * 16))
+#define OF_LINE (DIGITS * 32 + 2 * (HAS_least0 || EACH > 1 ? EACH * 16 : 8))
 #define LINES (rows > 1 && BLOCKS * 2 * OF_LINE <= SHARED_BYTES / 2 ? 2 : 1)
 #define OF_REST \
   (BLOCKS * LINES * OF_LINE + WARPS * (MATRICES + 1) * LINES * ROWS * 4 + MATRICES * ROWS * 64 + 64)
@@ -54,8 +54,11 @@
 
 /* A line's block: what integers are multiplied by for the digits of each parity, what is taken away
  * for codes' zero, and the sum for least values; of these two with two groups in a block. */
-typedef struct __attribute__((aligned(16))) {
-  float unit, zero[EACH], sum[EACH];
+typedef struct __attribute__((aligned(HAS_least0 || EACH > 1 ? 16 : 8))) {
+  float unit, zero[EACH];
+#if HAS_least0
+  float sum[EACH];
+#endif
 } facts;
 
 /* What a matrix has beside its codes, of a tile. */
@@ -105,15 +108,17 @@ typedef struct {
 
 /* Puts rows of a tile on their way; one beyond the last is that.
  *
- * What is paced waits for every PACE pieces of a thread: as much as keeps memory busy is on its way,
- * and what earlier kernels wait for is not behind all of it. */
+ * What is paced is AHEAD pieces at a time: as much as keeps memory busy is on its way, and what
+ * earlier kernels wait for is not behind all of it. */
 ALWAYS void bring_rows(SHARED u8 *to, u32 stride, const GLOBAL u8 *from, u64 pitch, u32 bytes,
                        u32 piece, const place *here, int paced) {
   u32 own = here->tile * ROWS, last = here->outputs - 1, each = bytes / piece;
-  UNROLLED for (u32 k = 0; k < (ROWS * each + THREADS - 1) / THREADS; ++k) {
-    u32 i = k * THREADS + thread();
-    if (paced && k && k % PACE == 0) copies_end(), wait_for_copies(0);
-    if (ROWS * each % THREADS && i >= ROWS * each) continue;
+  u32 threads = paced && AHEAD < THREADS ? AHEAD : THREADS, pace = AHEAD / threads;
+  if (threads < THREADS && thread() >= threads) return;
+  UNROLLED for (u32 k = 0; k < (ROWS * each + threads - 1) / threads; ++k) {
+    u32 i = k * threads + thread();
+    if (paced && k && k % pace == 0) copies_end(), wait_for_copies(0);
+    if (ROWS * each % threads && i >= ROWS * each) continue;
     u32 row = i / each, at = i % each * piece, output = own + row < last ? own + row : last;
     if (piece > 1)
       copy(to + row * stride + at, from + (u64)output * pitch + at, piece);
@@ -219,7 +224,9 @@ ALWAYS void put_digits(SHARED struct memory *here, const float value[8], u32 pie
     facts fact = {slot ? unit : unit * 65536.0f};
     UNROLLED for (u32 e = 0; e < EACH; ++e) {
       fact.zero[e] = slot ? 0.0f : -(float)(ZERO) * sum[e];
+#if HAS_least0
       fact.sum[e] = slot ? 0.0f : sum[e];
+#endif
     }
     here->lines[block][line * 2 + slot] = fact;
   }
@@ -337,7 +344,7 @@ KERNEL(block_digits, x, norm, bias, factor, other,
        codes1, scale1, scale_by1, least1, least_by1, c1,
        codes2, scale2, scale_by2, least2, least_by2, c2,
        rows, inner, outputs0, outputs1, outputs2, eps_bits, what, clip_slope, clip_low, clip_high,
-       SHARED_BYTES, WARPS, PACE, MANY, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, SETS, GATED, NORMED,
+       SHARED_BYTES, WARPS, AHEAD, MANY, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, SETS, GATED, NORMED,
        EARLY) {
   SHARED struct memory *here = &ROOM(struct memory);
   u32 tiles0 = (outputs0 + ROWS - 1) / ROWS, tiles1 = (outputs1 + ROWS - 1) / ROWS;
