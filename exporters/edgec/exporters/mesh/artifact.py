@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from edgec.exporters.mesh.one_mesh import make_one_mesh
+
 __all__ = ["read"]
 
 
@@ -33,6 +35,8 @@ def read(request: Mapping[str, Any]) -> dict[str, Any]:
         functions = [each for each in operations if each.name == "func.func"]
         names = [ir.StringAttr(each.attributes["sym_name"]).value for each in functions]
         main = functions[names.index("main")]
+        make_one_mesh(module, functions)
+        operations = [op.operation for op in module.body.operations]
         kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
         found = {
             "name": ir.StringAttr(module.operation.attributes["sym_name"]).value,
