@@ -52,14 +52,6 @@ static pjrt_error *number_devices(pjrt_executable *self) {
   return NULL;
 }
 
-static pjrt_error *keep(pjrt_part *to, const pjrt_part *from) {
-  void *data = malloc(from->size + 1);
-  if (!data) return pjrt_out_of_memory();
-  if (from->size) memcpy(data, from->data, from->size);
-  *to = (pjrt_part){data, from->size};
-  return NULL;
-}
-
 pjrt_error *pjrt_spread_load(pjrt_executable *executable, const pjrt_made *made) {
   size_t *functions, count;
   pjrt_error *failed = find_functions(executable, made->function, &functions, &count);
@@ -69,7 +61,6 @@ pjrt_error *pjrt_spread_load(pjrt_executable *executable, const pjrt_made *made)
     failed = pjrt_fail(PJRT_INTERNAL, "%s is for %zu devices, and %zu are given", executable->name,
                        executable->route->device_count, executable->device_count);
   if (!failed) failed = check_calls(executable, executable->route);
-  if (!failed) failed = keep(&executable->route_bytes, &made->route);
-  if (!failed) failed = keep(&executable->outputs_bytes, &made->outputs);
+  if (!failed) failed = pjrt_part_keep(&executable->route_bytes, &made->route);
   return failed ? failed : number_devices(executable);
 }

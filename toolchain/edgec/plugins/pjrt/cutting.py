@@ -33,6 +33,7 @@ class Whole:
     Attributes:
         function: as the partitioner takes it.
         plain: its bytes without the user's lines.
+        given: MLIR's names of what the results' elements are for JAX.
         donated: for each argument whether its memory is given away (1) or not (0).
         meshes: the axes of each that it names.
     """
@@ -40,6 +41,7 @@ class Whole:
     function: TracedFunction
     plain: bytes
     name: str
+    given: tuple[str, ...]
     donated: tuple[int, ...]
     meshes: tuple[Mapping[str, int], ...]
 
@@ -74,6 +76,7 @@ def read_whole(program: bytes, shardy: Shardy) -> Whole:
         ),
         plain=plain,
         name=str(found["name"]),
+        given=tuple(found["given"]),
         donated=tuple(found["donated"]),
         meshes=tuple({str(axis): int(size) for axis, size in each} for each in found["meshes"]),
     )
@@ -104,7 +107,7 @@ def spread(whole: Whole, devices: int, shardy: Shardy) -> tuple[Program | None, 
     return program, Spread(
         functions=functions_of(made.way),
         route=way_as_numbers(made.way, devices, inputs, results),
-        arrays=arrays_as_numbers(_arrays(made, mesh)),
+        arrays=arrays_as_numbers(_arrays(made, mesh), whole.given),
         shardings=tuple(
             written_sharding(cut, mesh, unsummed)
             for cut, unsummed in zip(cuts, made.unsummed, strict=True)
