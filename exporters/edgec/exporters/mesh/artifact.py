@@ -37,7 +37,7 @@ def read(request: Mapping[str, Any]) -> dict[str, Any]:
         functions = [each for each in operations if each.name == "func.func"]
         names = [ir.StringAttr(each.attributes["sym_name"]).value for each in functions]
         main = functions[names.index("main")]
-        given = plain_entry(ir, main)
+        given = plain_entry(ir, module, main)
         make_one_mesh(module, functions)
         operations = [op.operation for op in module.body.operations]
         kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)

@@ -149,7 +149,7 @@ def _cut_as(value: Any, wanted: Any | None) -> Any:
     own = sharding_of(value)
     if not _is_cut(own) and not _is_cut(wanted):
         return value
-    if wanted is None:
+    if wanted is None and own is not None:
         wanted = _whole(own.mesh_or_ref, value)
     return sdy.ReshardOp(value, wanted).result
 

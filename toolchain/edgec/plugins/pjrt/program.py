@@ -58,7 +58,7 @@ def read(data: bytes) -> Read:
         module = parse_stablehlo(data, context)
         name = ir.StringAttr(module.operation.attributes["sym_name"]).value
         donated = _take_advice(module)
-        given = plain_entry(ir, find_function(module, FUNCTION))
+        given = plain_entry(ir, module, find_function(module, FUNCTION))
         bytecode = _bytecode(module)
         program = Program(bytecode=bytecode, info=describe(module, name))
         outputs = _outputs(program, given)
