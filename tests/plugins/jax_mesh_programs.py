@@ -333,6 +333,25 @@ def arrays_that_are_not_summed(mesh: Mesh) -> Any:
         return both, jax.sharding.reshard(grown, P()), held
 
 
+def narrow_integers_and_tokens(mesh: Mesh) -> Any:
+    """Of four bits, cut and gathered; a token goes in and out beside them."""
+    whole = np.arange(-8, 8).astype(jnp.int4).reshape(4, 4)
+    x = jax.device_put(whole, NamedSharding(mesh, P("x", "y")))
+    assert np.array_equal(np.asarray(x), whole)
+
+    def each(x: jax.Array) -> jax.Array:
+        return jax.lax.all_gather(x + x, "x", axis=0, tiled=True)
+
+    by_hand = jax.shard_map(
+        each, mesh=mesh, in_specs=P("x", "y"), out_specs=P(None, "y"), check_vma=False
+    )
+    gathered = jax.jit(by_hand)(x)
+    assert gathered.dtype == jnp.int4
+    token, y = jax.jit(lambda v: (jax.lax.create_token(v), v.astype(np.float32).sum(0)))(x)
+    _, z = jax.jit(lambda token, v: (jax.lax.after_all(token), v * 2))(token, y)
+    return gathered.astype(np.int32), z
+
+
 def two_meshes(mesh: Mesh) -> Any:
     """One program names the same devices as 2 x 2 and as 4, another by axes the other way round."""
     line = Mesh(mesh.devices.reshape(-1), ("d",))
@@ -520,7 +539,7 @@ COMPARED: dict[str, Callable[[Mesh], Any]] = {
         *(data_parallel_step, transformer_block, results_that_nobody_cuts),
         *(operations_along_axes_that_are_cut, results_that_are_whole, collectives),
         *(axes_by_hand_and_not, sums_of_every_type, loops_of_fixed_rounds, loops_that_speak),
-        *(branches_that_speak, arrays_that_are_not_summed, two_meshes),
+        *(branches_that_speak, arrays_that_are_not_summed, two_meshes, narrow_integers_and_tokens),
         *(devices_in_another_order, some_of_the_devices, pmap, arrays_in_parts),
         *(donated_arrays, calls_that_go_on, nothing_at_all),
     )
