@@ -256,7 +256,7 @@ def narrow_integers() -> None:
 
         @jax.jit
         def computed(x: jax.Array) -> Any:
-            kept = jnp.array(known)
+            kept = jax.lax.iota(x.dtype, x.size) + x[0]
             moved = (x + x, x * kept, -x, ~x, x << 1, jax.lax.shift_right_logical(x, x * 0 + 1))
             seen = (x > kept[::-1], jnp.sort(x[::-1]), jax.lax.clz(x), jax.lax.population_count(x))
             counted = jax.lax.iota(x.dtype, 40)
