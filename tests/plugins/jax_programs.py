@@ -239,6 +239,21 @@ def floats_of_four_bits() -> None:
     np.testing.assert_array_equal(small, np.trunc(x))
 
 
+def _of_narrow(known: np.ndarray) -> Callable[[jax.Array], Any]:
+    """What is computed of narrow integers, `known` among them."""
+
+    @jax.jit
+    def computed(x: jax.Array) -> Any:
+        kept = jnp.array(known)
+        moved = (x + x, x * kept, -x, ~x, x << 1, jax.lax.shift_right_logical(x, x * 0 + 1))
+        seen = (x > kept[::-1], jnp.sort(x[::-1]), jax.lax.clz(x), jax.lax.population_count(x))
+        counted = jax.lax.iota(x.dtype, 40)
+        summed = jax.lax.reduce(x, x[0] * 0, jax.lax.add, (0,))
+        return *moved, *seen, counted, summed, x.astype(np.float32) @ jnp.ones((x.size, 2))
+
+    return computed
+
+
 def narrow_integers() -> None:
     """Of 4 and 2 bits: what leaves their range is wrapped, as NumPy's of ml_dtypes are."""
     for kind in (jnp.int4, jnp.uint4, jnp.int2, jnp.uint2):
@@ -254,15 +269,6 @@ def narrow_integers() -> None:
         def wrapped(values: np.ndarray, low: int = low, bits: int = bits) -> np.ndarray:
             return (values - low) % (1 << bits) + low
 
-        @jax.jit
-        def computed(x: jax.Array) -> Any:
-            kept = jax.lax.iota(x.dtype, x.size) + x[0]
-            moved = (x + x, x * kept, -x, ~x, x << 1, jax.lax.shift_right_logical(x, x * 0 + 1))
-            seen = (x > kept[::-1], jnp.sort(x[::-1]), jax.lax.clz(x), jax.lax.population_count(x))
-            counted = jax.lax.iota(x.dtype, 40)
-            summed = jax.lax.reduce(x, x[0] * 0, jax.lax.add, (0,))
-            return *moved, *seen, counted, summed, x.astype(np.float32) @ jnp.ones((x.size, 2))
-
         x = jax.device_put(known)
         assert x.dtype == dtype
         np.testing.assert_array_equal(np.asarray(x), known)
@@ -273,7 +279,7 @@ def narrow_integers() -> None:
         lengths = np.array([int(number).bit_length() for number in unsigned])
         wanted += [wide > wide[::-1], wide, wrapped(bits - lengths), wrapped(ones)]
         wanted += [wrapped(np.arange(40)), wrapped(wide.sum()), np.full(2, wide.sum())]
-        for index, (made, want) in enumerate(zip(computed(x), wanted, strict=True)):
+        for index, (made, want) in enumerate(zip(_of_narrow(known)(x), wanted, strict=True)):
             np.testing.assert_array_equal(
                 np.asarray(made).astype(np.float32), want, err_msg=f"{dtype}, result {index}"
             )
