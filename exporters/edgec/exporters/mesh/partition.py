@@ -18,7 +18,7 @@ import numpy as np
 from edgec.exporters.from_jax.refusals import place_of_location
 from edgec.exporters.mesh.asking import Shardy, uneven
 from edgec.exporters.mesh.cut import Cut, Flow, Part, cut_program
-from edgec.exporters.mesh.ways import Turns, Way
+from edgec.exporters.mesh.ways import Turns, Way, collectives_within
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError, UnsupportedOp, UsageError
@@ -70,10 +70,11 @@ class Sharded:
         steps: list[Call | Collective] = []
         for step in self.way.steps:
             if isinstance(step, Turns):
+                first = next(collectives_within(step))
                 raise UnsupportedOp(
-                    f"{self.signature.name} has a collective inside a {step.kind}, and devices "
-                    "speak to each other between parts of a program only",
-                    where=step.where or None,
+                    f"{self.signature.name} has a collective ({first.kind}) inside a {step.kind}, "
+                    "and devices speak to each other between parts of a program only",
+                    where=first.where or step.where or None,
                     hint="give the loop a fixed number of rounds, which are written out (up to "
                     "20,000 operations), or take it out of the loop",
                 )

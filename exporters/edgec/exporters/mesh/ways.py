@@ -3,11 +3,12 @@
 A route (`edgec.runtime.mesh.plan`) has neither; a way without any becomes one.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edgec.runtime.mesh.plan import Call, Collective
 
-__all__ = ["FLOWS", "Turns", "Way"]
+__all__ = ["FLOWS", "Turns", "Way", "collectives_within"]
 
 FLOWS = ("while", "case", "if")
 """What has ways of its own, as StableHLO calls it."""
@@ -47,3 +48,13 @@ class Way:
     inputs: int
     outputs: tuple[int, ...]
     steps: tuple[Call | Collective | Turns, ...]
+
+
+def collectives_within(turns: Turns) -> Iterator[Collective]:
+    """What devices say to each other in a loop or branch, in order; there is some."""
+    for way in turns.ways:
+        for step in way.steps:
+            if isinstance(step, Collective):
+                yield step
+            elif isinstance(step, Turns):
+                yield from collectives_within(step)
