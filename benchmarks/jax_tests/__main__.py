@@ -1,18 +1,20 @@
 """JAX's own test files on XLA's CPU and on edgec: how many cases pass there, and what is missing.
 
 python -m benchmarks.jax_tests TESTS [--sample=60] [--seed=0] [--files=lax_test,nn_test]
-    [--drawn=16] [--held-out] [--again]
+    [--drawn=16] [--held-out] [--several] [--again]
 
 TESTS is the folder `tests` of JAX's sources at the version that is installed
 (`git clone -b jax-vVERSION`, outside of this repository). Each file's cases are drawn by the seed
 and run on both platforms. What was run is kept in build/jax_tests, and the page is written anew
 from all that is there: what another seed draws comes to what was drawn before. With `--held-out`
 cases are drawn among those that were never run, and counted apart: nothing was mended for them.
-With `--drawn` the files themselves are drawn by the seed, among others than the usual ones.
+With `--drawn` the files themselves are drawn by the seed, among others than the usual ones; with
+`--several` they are those of what several devices compute, of which there are eight.
 """
 
 import argparse
 import json
+import os
 import random
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,13 +23,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.jax_tests.cases import listed, tried
-from benchmarks.jax_tests.report import FILES, OTHERS, page
+from benchmarks.jax_tests.report import FILES, OTHERS, SEVERAL, page
 from benchmarks.standing import measured_at
+from edgec.plugins.pjrt.platform import DEVICES_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "benchmarks_jax.md"
 KEPT = ROOT / "build" / "jax_tests"
 HELD_OUT = KEPT / "held_out"
+TOGETHER = KEPT / "several"
+_DEVICES = 8
 _TOGETHER = 20
 """Cases that share a process, after which what came of them is kept."""
 
@@ -38,15 +43,15 @@ def _kept(folder: Path) -> dict[str, dict[str, dict[str, dict[str, str]]]]:
 
 def _write() -> None:
     """The page, with the commit of every case on edgec."""
-    results, held_out = _kept(KEPT), _kept(HELD_OUT)
+    results, held_out, several = _kept(KEPT), _kept(HELD_OUT), _kept(TOGETHER)
     cases = [
         case
-        for part in (results, held_out)
+        for part in (results, held_out, several)
         for found in part.values()
         for case in found["edgec"].values()
     ]
     measured = list(dict.fromkeys(each["commit"] for each in cases))
-    PAGE.write_text(page(results, held_out, metadata.version("jax"), measured))
+    PAGE.write_text(page(results, held_out, several, metadata.version("jax"), measured))
 
 
 def _run(
@@ -72,10 +77,13 @@ def main() -> int:
     parser.add_argument("--drawn", type=int, default=0, help="other files, drawn by the seed")
     parser.add_argument("--again", action="store_true", help="what failed on edgec, alone")
     parser.add_argument("--held-out", action="store_true", help="of cases that were never run")
+    parser.add_argument("--several", action="store_true", help="of what several devices compute")
     asked = parser.parse_args()
-    kept = HELD_OUT if asked.held_out else KEPT
+    if asked.several:
+        os.environ[DEVICES_VARIABLE] = ",".join(["cpu"] * _DEVICES)
+    kept = TOGETHER if asked.several else HELD_OUT if asked.held_out else KEPT
     kept.mkdir(parents=True, exist_ok=True)
-    files = asked.files.split(",")
+    files = list(SEVERAL) if asked.several else asked.files.split(",")
     if asked.drawn:
         files = random.Random(asked.seed).sample(OTHERS, asked.drawn)
     for name in filter(None, files):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.standing import sentence
 
-__all__ = ["FILES", "OTHERS", "Outcomes", "Table", "cause", "cell", "page"]
+__all__ = ["FILES", "OTHERS", "SEVERAL", "Outcomes", "Table", "cause", "cell", "page"]
 
 FILES = (
     *("lax_test", "lax_numpy_test", "nn_test", "random_test", "api_test", "lax_scipy_test"),
@@ -28,6 +28,8 @@ OTHERS = tuple(
     )
 )
 """Files of what one device computes, among which some are drawn."""
+SEVERAL = ("pjit_test", "shard_map_test", "array_test")
+"""Files of what several devices compute."""
 Outcomes = Mapping[str, Mapping[str, str]]
 """What came of each case, by its name."""
 
@@ -102,11 +104,14 @@ class Table:
 def page(
     results: Mapping[str, Mapping[str, Outcomes]],
     held_out: Mapping[str, Mapping[str, Outcomes]],
+    several: Mapping[str, Mapping[str, Outcomes]],
     jax: str,
     measured: Sequence[str],
 ) -> str:
     """The tables of files, and that of what is missing."""
-    table, apart, drawn = Table.made(results), Table.made(held_out), Table.made(results, OTHERS)
+    table, drawn = Table.made(results), Table.made(results, OTHERS)
+    apart, together = Table.made(held_out, (*FILES, *OTHERS)), Table.made(several, SEVERAL)
+    causes = table.causes + apart.causes + drawn.causes + together.causes
     lines = [
         "# JAX's own tests on edgec",
         "",
@@ -120,6 +125,16 @@ def page(
         *table.lines(),
         "",
     ]
+    if several:
+        lines += [
+            "## Several devices",
+            "",
+            "On eight of edgec's CPUs, and of XLA's (`--several`). What they had wrong was looked "
+            f"at and mostly mended: **{together.share}**.",
+            "",
+            *together.lines(),
+            "",
+        ]
     if held_out:
         lines += [
             "## Held out",
@@ -147,10 +162,7 @@ def page(
         "",
         "| cases | what the first of them says |",
         "|---|---|",
-        *(
-            f"| {count} | {cell(what)} |"
-            for what, count in (table.causes + apart.causes + drawn.causes).most_common()
-        ),
+        *(f"| {count} | {cell(what)} |" for what, count in causes.most_common()),
         "",
     ]
     return "\n".join(lines)

@@ -56,7 +56,11 @@ typedef enum pjrt_type {
   PJRT_F64,
   PJRT_BF16,
   PJRT_C64,
-  PJRT_C128
+  PJRT_C128,
+  PJRT_S4 = 21,
+  PJRT_U4 = 22,
+  PJRT_S2 = 24,
+  PJRT_U2 = 25
 } pjrt_type;
 
 /* What the caller promises of memory that becomes a buffer. */

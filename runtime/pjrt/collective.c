@@ -95,13 +95,14 @@ static pjrt_error *permute(const pjrt_step *step, pjrt_device *const *devices, s
   pjrt_error *failed = NULL;
   for (size_t i = 0; i < step->group_count && !failed; ++i) {
     size_t from = step->groups[i].devices[0], to = step->groups[i].devices[1];
+    if (!given[from]) continue;
     if (from == to)
       made[to] = edgert_tensor_retain(given[from]);
     else
       failed = share(given[from], devices[to], &made[to]);
   }
   for (size_t i = 0; i < device_count && !failed; ++i)
-    if (!made[i]) failed = zeros_like(given[i], devices[i], &made[i]);
+    if (!made[i] && given[i]) failed = zeros_like(given[i], devices[i], &made[i]);
   return failed;
 }
 
@@ -219,6 +220,7 @@ pjrt_error *pjrt_collect(const pjrt_step *step, pjrt_device *const *devices, siz
   if (step->kind == STEP_PERMUTE) failed = permute(step, devices, device_count, given, made);
   for (size_t i = 0; i < step->group_count && !failed && step->kind != STEP_PERMUTE; ++i) {
     const pjrt_group *group = &step->groups[i];
+    if (!given[group->devices[0]]) continue;
     bool is_first = step->kind == STEP_BROADCAST || group->count == 1;
     failed = is_first ? give_all(group, devices, given, made)
                       : speak(step, group, devices, given, made);

@@ -15,10 +15,11 @@ enum {
   ANSWER_NAME,
   ANSWER_FINGERPRINT,
   ANSWER_DONATED,
-  ANSWER_COUNT, /* of several devices there are more: */
-  ANSWER_ROUTE = ANSWER_COUNT,
-  ANSWER_OUTPUTS, /* types, ranks and sizes */
-  ANSWER_SHARDINGS,
+  ANSWER_COUNT, /* of a program of edgec's there are more: */
+  ANSWER_ROUTE = ANSWER_COUNT, /* of one device none */
+  ANSWER_OUTPUTS, /* types, ranks and sizes; none where the module says them */
+  ANSWER_MODULE_COUNT, /* of several devices there are more: */
+  ANSWER_SHARDINGS = ANSWER_MODULE_COUNT,
   ANSWER_SPREAD_COUNT
 };
 enum { REFUSAL_CODE = 1, REFUSAL_TEXT, REFUSAL_COUNT };
@@ -35,9 +36,8 @@ static pjrt_error *check_answer(const pjrt_answer *answer) {
   pjrt_error *refused = pjrt_answer_refusal(answer);
   if (refused) return refused;
   const char *verdict = answer->count ? answer->parts[ANSWER_VERDICT].data : "";
-  if (answer->count == ANSWER_COUNT &&
-      (!strcmp(verdict, "module") || !strcmp(verdict, "elsewhere")))
-    return NULL;
+  if (answer->count == ANSWER_COUNT && !strcmp(verdict, "elsewhere")) return NULL;
+  if (answer->count == ANSWER_MODULE_COUNT && !strcmp(verdict, "module")) return NULL;
   if (answer->count == ANSWER_SPREAD_COUNT && !strcmp(verdict, "spread")) return NULL;
   return pjrt_fail(PJRT_INTERNAL, "edgec's compiler answered what this plugin does not know: both "
                                   "must be of one version of edgec");
@@ -128,12 +128,10 @@ pjrt_error *pjrt_client_compile(client_compile_args *args) {
   } else {
     made.path = answer.parts[ANSWER_MODULE].data;
     made.function = answer.parts[ANSWER_FUNCTION].data;
-  }
-  if (is_spread) {
     made.route = answer.parts[ANSWER_ROUTE];
     made.outputs = answer.parts[ANSWER_OUTPUTS];
-    made.shardings = answer.parts[ANSWER_SHARDINGS];
   }
+  if (is_spread) made.shardings = answer.parts[ANSWER_SHARDINGS];
   failed = pjrt_executable_load(&place, &made, &args->executable);
   pjrt_answer_release(&answer);
   return failed;

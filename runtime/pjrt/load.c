@@ -59,6 +59,21 @@ static void show_outputs(pjrt_executable *self) {
   }
 }
 
+/* What results are for JAX where their elements are narrower than the module's: in bytes of their own. */
+static pjrt_error *narrow_outputs(pjrt_executable *self, const pjrt_part *listed,
+                                  pjrt_output *arrays) {
+  bool fits = read_list(listed, NULL) == self->output_count;
+  if (fits) read_list(listed, arrays);
+  for (size_t i = 0; i < self->output_count && fits; ++i) {
+    pjrt_output *output = &self->outputs[i];
+    fits = arrays[i].rank == output->rank &&
+           !memcmp(arrays[i].shape, output->shape, output->rank * sizeof *output->shape) &&
+           pjrt_type_bytes(arrays[i].type) == pjrt_type_bytes(output->type);
+    if (fits) output->type = arrays[i].type;
+  }
+  return fits ? NULL : pjrt_fail(PJRT_INTERNAL, "what %s gives is damaged", self->name);
+}
+
 /* How arguments and results lie: the module knows them, or what is told of a route, with the arguments
  * first; of a program elsewhere the results are told, and nothing of the arguments. */
 static pjrt_error *describe_arrays(pjrt_executable *self, const pjrt_part *listed) {
@@ -81,6 +96,8 @@ static pjrt_error *describe_arrays(pjrt_executable *self, const pjrt_part *liste
   }
   for (size_t i = 0; i < self->output_count && !failed && !self->elsewhere && !self->route; ++i)
     failed = read_output(self, i);
+  if (!failed && !self->elsewhere && !self->route && listed->size)
+    failed = narrow_outputs(self, listed, arrays);
   free(arrays);
   return failed;
 }
@@ -159,6 +176,14 @@ static pjrt_error *open_module(pjrt_executable *self, const pjrt_made *made) {
   return NULL;
 }
 
+pjrt_error *pjrt_part_keep(pjrt_part *to, const pjrt_part *from) {
+  void *data = malloc(from->size + 1);
+  if (!data) return pjrt_out_of_memory();
+  if (from->size) memcpy(data, from->data, from->size);
+  *to = (pjrt_part){data, from->size};
+  return NULL;
+}
+
 static pjrt_error *load(pjrt_executable *self, const pjrt_made *made) {
   edgert_error error;
   self->name = strdup(made->name);
@@ -178,6 +203,7 @@ static pjrt_error *load(pjrt_executable *self, const pjrt_made *made) {
     if (edgert_session_create(self->module, self->devices[i]->device, NULL, &self->sessions[i],
                               &error))
       failed = pjrt_fail_edgert(&error);
+  if (!failed) failed = pjrt_part_keep(&self->outputs_bytes, &made->outputs);
   if (failed) return failed;
   if (is_spread) {
     failed = pjrt_spread_load(self, made);

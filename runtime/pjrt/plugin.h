@@ -253,6 +253,9 @@ size_t pjrt_route_inputs(const pjrt_route *route); /* how many */
 size_t pjrt_route_results(const pjrt_route *route);
 void pjrt_route_free(pjrt_route *route);
 
+/* A copy, which is the owner's to free. */
+pjrt_error *pjrt_part_keep(pjrt_part *to, const pjrt_part *from);
+
 /* Give an executable whose module is open the route that it is made of. */
 pjrt_error *pjrt_spread_load(pjrt_executable *executable, const pjrt_made *made);
 
@@ -274,7 +277,8 @@ struct pjrt_made {
   const char *path;      /* the module's file, or */
   pjrt_part bytes;       /* its bytes; */
   const char *elsewhere; /* or what the compiler's process calls a program of XLA's */
-  pjrt_part outputs;     /* which gives these: types, ranks and sizes; of a route first arguments */
+  pjrt_part outputs;     /* types, ranks and sizes: of a program of XLA's its results, of a route its
+                          * arguments, too, and of a module its results where it does not say them */
   pjrt_part donated;
   pjrt_part route;     /* what several devices do; of one device's program none */
   pjrt_part shardings; /* how these cut arrays */

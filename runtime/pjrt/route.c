@@ -1,10 +1,11 @@
 /* A route's numbers, as the compiler's process or a file gives them, to steps; nothing is believed.
  *
- * Devices, values, arguments, results and steps, each a count; the values that are results; then each
- * step: its kind, and of a call the function's place among the names, whether it is numbered, how many
- * values it takes and gives, and these; of a collective the value that it takes and the one that it
- * gives, PJRT's type of the elements, what it reduces by, and the groups: how many, and of each how many
- * devices, and which.
+ * How many devices there are, and then the route: values, arguments, results and steps, each a count;
+ * the values that are results; then each step: its kind, and of a call the function's place among the
+ * names, whether it is numbered, how many values it takes and gives, and these; of a collective the
+ * value that it takes and the one that it gives, PJRT's type of the elements, what it reduces by, and
+ * the groups: how many, and of each how many devices, and which; of a loop or branch how many values it
+ * takes and gives and how many routes it has, the values, and the routes one after the other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +13,22 @@
 #include "route.h"
 
 #define ROUTE_MOST ((uint64_t)1 << 24) /* of anything */
+#define ROUTE_DEPTH 64                 /* of loops within loops */
 
 typedef struct numbers {
   const char *at;
   size_t left;
   bool is_broken;
+  pjrt_error *failed; /* other than for what the numbers say */
 } numbers;
+
+/* The functions that calls name. */
+typedef struct callees {
+  const size_t *functions;
+  size_t count;
+} callees;
+
+static pjrt_route *read_route(numbers *from, const callees *callees, size_t devices, size_t depth);
 
 /* The next number, which is below `end`; 0 where it is not, and all is broken. */
 static size_t next(numbers *self, uint64_t end) {
@@ -40,10 +51,10 @@ static size_t *take_values(numbers *from, size_t count, size_t end, size_t **roo
   return list;
 }
 
-static void read_call(numbers *from, const pjrt_route *route, const size_t *functions,
-                      size_t function_count, pjrt_step *step, size_t **room) {
-  size_t place = next(from, function_count);
-  if (!from->is_broken) step->function = functions[place];
+static void read_call(numbers *from, const pjrt_route *route, const callees *callees,
+                      pjrt_step *step, size_t **room) {
+  size_t place = next(from, callees->count);
+  if (!from->is_broken) step->function = callees->functions[place];
   step->is_numbered = next(from, 2) != 0;
   step->input_count = next(from, ROUTE_MOST);
   step->output_count = next(from, ROUTE_MOST);
@@ -85,6 +96,37 @@ static void read_collective(numbers *from, const pjrt_route *route, pjrt_step *s
   if (!from->is_broken && !groups_are_whole(step, route->device_count)) from->is_broken = true;
 }
 
+/* Whether a route takes and gives as many values as its loop or branch does. */
+static bool way_fits(const pjrt_step *step, size_t place) {
+  const pjrt_route *way = step->ways[place];
+  bool is_loop = step->kind == STEP_WHILE;
+  size_t taken = is_loop ? step->input_count : step->input_count - 1;
+  size_t given = is_loop && place == 0 ? 1 : step->output_count;
+  return way->input_count == taken && way->result_count == given;
+}
+
+static void read_ways(numbers *from, const pjrt_route *route, const callees *callees,
+                      pjrt_step *step, size_t depth, size_t **room) {
+  bool is_case = step->kind == STEP_CASE;
+  step->input_count = next(from, ROUTE_MOST);
+  step->output_count = next(from, ROUTE_MOST);
+  size_t count = next(from, is_case ? (uint64_t)from->left + 1 : 3);
+  if (count < (is_case ? 1 : 2) || depth + 1 >= ROUTE_DEPTH ||
+      step->input_count < (step->kind == STEP_WHILE ? step->output_count : 1))
+    from->is_broken = true;
+  step->inputs = take_values(from, step->input_count, route->value_count, room);
+  step->outputs = take_values(from, step->output_count, route->value_count, room);
+  step->ways = from->is_broken ? NULL : calloc(count, sizeof *step->ways);
+  if (!from->is_broken && !step->ways && !from->failed) from->failed = pjrt_out_of_memory();
+  for (size_t i = 0; i < count && step->ways && !from->is_broken; ++i) {
+    step->ways[i] = read_route(from, callees, route->device_count, depth + 1);
+    if (!step->ways[i]) break;
+    step->way_count = i + 1;
+    if (!way_fits(step, i)) from->is_broken = true;
+  }
+  if (step->way_count != count) from->is_broken = true;
+}
+
 /* Whether a step uses only what is there, and makes only what is not; notes what it makes. */
 static bool comes_in_order(const pjrt_step *step, bool *is_made) {
   for (size_t i = 0; i < step->input_count; ++i)
@@ -114,7 +156,23 @@ static void find_gone(pjrt_route *route, bool *is_needed, size_t **room) {
   }
 }
 
-static bool fill(pjrt_route *route, numbers *from, const size_t *functions, size_t function_count,
+/* Keep no more memory than the lists take: within a loop it was as much as all that came after. */
+static void shrink(pjrt_route *route, size_t used) {
+  size_t *numbers = malloc((used + 1) * sizeof *numbers), *old = route->numbers;
+  if (!numbers) return;
+  if (used) memcpy(numbers, old, used * sizeof *numbers);
+  route->results = numbers + (route->results - old);
+  for (size_t i = 0; i < route->step_count; ++i) {
+    pjrt_step *step = &route->steps[i];
+    step->inputs = numbers + (step->inputs - old);
+    step->outputs = numbers + (step->outputs - old);
+    step->gone = numbers + (step->gone - old);
+  }
+  route->numbers = numbers;
+  free(old);
+}
+
+static bool fill(pjrt_route *route, numbers *from, const callees *callees, size_t depth,
                  bool *is_made, bool *is_needed) {
   size_t *room = route->numbers;
   for (size_t i = 0; i < route->input_count; ++i) is_made[i] = true;
@@ -123,57 +181,76 @@ static bool fill(pjrt_route *route, numbers *from, const size_t *functions, size
     pjrt_step *step = &route->steps[i];
     step->kind = (pjrt_step_kind)next(from, STEP_KIND_COUNT);
     if (step->kind == STEP_CALL)
-      read_call(from, route, functions, function_count, step, &room);
+      read_call(from, route, callees, step, &room);
+    else if (step->kind >= STEP_WHILE)
+      read_ways(from, route, callees, step, depth, &room);
     else
       read_collective(from, route, step, &room);
     if (from->is_broken || !comes_in_order(step, is_made)) return false;
     size_t cells = step->input_count + step->is_numbered + step->output_count;
     if (cells > route->most_cells) route->most_cells = cells;
   }
-  if (from->is_broken || from->left) return false;
+  if (from->is_broken) return false;
   for (size_t i = 0; i < route->result_count; ++i) {
     if (!is_made[route->results[i]]) return false;
     is_needed[route->results[i]] = true;
   }
   find_gone(route, is_needed, &room);
+  shrink(route, (size_t)(room - route->numbers));
   return true;
 }
 
 void pjrt_route_free(pjrt_route *route) {
   if (!route) return;
+  for (size_t i = 0; i < route->step_count && route->steps; ++i) {
+    for (size_t j = 0; j < route->steps[i].way_count; ++j) pjrt_route_free(route->steps[i].ways[j]);
+    free(route->steps[i].ways);
+  }
   free(route->numbers);
   free(route->steps);
   free(route);
 }
 
-pjrt_error *pjrt_route_read(const pjrt_part *part, const size_t *functions, size_t function_count,
-                            pjrt_route **out) {
-  *out = NULL;
-  numbers from = {part->data, part->size / sizeof(int64_t), part->size % sizeof(int64_t) != 0};
-  size_t all = from.left;
+/* The next route; NULL: the numbers are broken, or there is no memory. */
+static pjrt_route *read_route(numbers *from, const callees *callees, size_t devices, size_t depth) {
+  size_t all = from->left;
   pjrt_route *route = calloc(1, sizeof *route);
-  if (!route) return pjrt_out_of_memory();
-  route->device_count = next(&from, PJRT_MAX_DEVICES + 1);
-  route->value_count = next(&from, ROUTE_MOST);
-  route->input_count = next(&from, (uint64_t)route->value_count + 1);
-  route->result_count = next(&from, ROUTE_MOST);
-  route->step_count = next(&from, (uint64_t)all + 1);
+  if (!route) {
+    if (!from->failed) from->failed = pjrt_out_of_memory();
+    return NULL;
+  }
+  route->device_count = devices;
+  route->value_count = next(from, ROUTE_MOST);
+  route->input_count = next(from, (uint64_t)route->value_count + 1);
+  route->result_count = next(from, ROUTE_MOST);
+  route->step_count = next(from, (uint64_t)all + 1);
   /* A value comes from an argument or a step and goes once: each list is within the numbers. */
   route->numbers = calloc(2 * all + route->value_count + 1, sizeof *route->numbers);
   route->steps = calloc(route->step_count + 1, sizeof *route->steps);
   bool *flags = calloc(2 * route->value_count + 1, sizeof *flags);
-  pjrt_error *failed = NULL;
-  if (!route->numbers || !route->steps || !flags)
-    failed = pjrt_out_of_memory();
-  else if (from.is_broken || !route->device_count ||
-           !fill(route, &from, functions, function_count, flags, flags + route->value_count))
-    failed = pjrt_fail(PJRT_INTERNAL, "what several devices do in this program is damaged");
+  bool is_there = route->numbers && route->steps && flags;
+  if (!is_there && !from->failed) from->failed = pjrt_out_of_memory();
+  if (is_there && !from->is_broken &&
+      !fill(route, from, callees, depth, flags, flags + route->value_count))
+    from->is_broken = true;
   free(flags);
-  if (failed)
-    pjrt_route_free(route);
-  else
-    *out = route;
-  return failed;
+  if (is_there && !from->is_broken && !from->failed) return route;
+  pjrt_route_free(route);
+  return NULL;
+}
+
+pjrt_error *pjrt_route_read(const pjrt_part *part, const size_t *functions, size_t function_count,
+                            pjrt_route **out) {
+  numbers from = {part->data, part->size / sizeof(int64_t), part->size % sizeof(int64_t) != 0, NULL};
+  callees callees = {functions, function_count};
+  size_t devices = next(&from, PJRT_MAX_DEVICES + 1);
+  if (!devices) from.is_broken = true;
+  *out = from.is_broken ? NULL : read_route(&from, &callees, devices, 0);
+  if (*out && !from.left) return NULL;
+  pjrt_route_free(*out);
+  *out = NULL;
+  return from.failed ? from.failed
+                     : pjrt_fail(PJRT_INTERNAL, "what several devices do in this program is damaged");
 }
 
 size_t pjrt_route_inputs(const pjrt_route *route) { return route->input_count; }

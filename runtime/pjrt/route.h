@@ -1,8 +1,9 @@
-/* What the devices of a program do, one step after the other: calls of the module's functions, and
- * collectives between the devices. `docs/mesh.md` has the same in Python.
+/* What the devices of a program do, one step after the other: calls of the module's functions,
+ * collectives between the devices, and loops and branches in which there are such.
  *
  * Values are numbered: a device's arguments first, then what its steps make. All devices go through
- * the same steps, each with values of its own.
+ * the same steps, each with values of its own; a loop or a branch has routes of its own, each with
+ * values of its own, too.
  */
 #ifndef EDGEC_PJRT_ROUTE_H
 #define EDGEC_PJRT_ROUTE_H
@@ -18,6 +19,9 @@ typedef enum pjrt_step_kind {
   STEP_ALL_TO_ALL,
   STEP_PERMUTE,
   STEP_BROADCAST,
+  STEP_WHILE, /* two routes: whether to go on, and what is repeated */
+  STEP_CASE,  /* a route for each number; any other number takes the last */
+  STEP_IF,    /* a route for true, and one for false */
   STEP_KIND_COUNT
 } pjrt_step_kind;
 
@@ -53,6 +57,10 @@ typedef struct pjrt_step {
   pjrt_reduction reduction;
   size_t group_count;
   pjrt_group groups[PJRT_MAX_DEVICES];
+  /* of a loop or branch: a loop's routes take all inputs, of which the first `output_count` are what
+   * it carries; a branch's take all but the first, which says which. */
+  size_t way_count;
+  pjrt_route **ways;
 } pjrt_step;
 
 struct pjrt_route {
@@ -66,7 +74,8 @@ struct pjrt_route {
 };
 
 /* Carry out a collective: the tensor of every device, before and after, in the devices' order; the
- * latter are the caller's. All or none. */
+ * latter are the caller's. All or none. Devices that are not there, whose tensor is NULL, get none:
+ * a group has all or none of its devices. */
 pjrt_error *pjrt_collect(const pjrt_step *step, pjrt_device *const *devices, size_t device_count,
                          edgert_tensor *const *given, edgert_tensor **made);
 

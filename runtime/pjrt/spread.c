@@ -25,9 +25,13 @@ static pjrt_error *find_functions(const pjrt_executable *self, const char *names
 }
 
 /* Whether each call gives and takes as much as its function does. */
-static pjrt_error *check_calls(const pjrt_executable *self) {
-  for (size_t i = 0; i < self->route->step_count; ++i) {
-    const pjrt_step *step = &self->route->steps[i];
+static pjrt_error *check_calls(const pjrt_executable *self, const pjrt_route *route) {
+  for (size_t i = 0; i < route->step_count; ++i) {
+    const pjrt_step *step = &route->steps[i];
+    for (size_t j = 0; j < step->way_count; ++j) {
+      pjrt_error *failed = check_calls(self, step->ways[j]);
+      if (failed) return failed;
+    }
     if (step->kind != STEP_CALL) continue;
     if (step->input_count + step->is_numbered !=
             edgert_module_input_count(self->module, step->function) ||
@@ -48,14 +52,6 @@ static pjrt_error *number_devices(pjrt_executable *self) {
   return NULL;
 }
 
-static pjrt_error *keep(pjrt_part *to, const pjrt_part *from) {
-  void *data = malloc(from->size + 1);
-  if (!data) return pjrt_out_of_memory();
-  if (from->size) memcpy(data, from->data, from->size);
-  *to = (pjrt_part){data, from->size};
-  return NULL;
-}
-
 pjrt_error *pjrt_spread_load(pjrt_executable *executable, const pjrt_made *made) {
   size_t *functions, count;
   pjrt_error *failed = find_functions(executable, made->function, &functions, &count);
@@ -64,8 +60,7 @@ pjrt_error *pjrt_spread_load(pjrt_executable *executable, const pjrt_made *made)
   if (!failed && executable->route->device_count != executable->device_count)
     failed = pjrt_fail(PJRT_INTERNAL, "%s is for %zu devices, and %zu are given", executable->name,
                        executable->route->device_count, executable->device_count);
-  if (!failed) failed = check_calls(executable);
-  if (!failed) failed = keep(&executable->route_bytes, &made->route);
-  if (!failed) failed = keep(&executable->outputs_bytes, &made->outputs);
+  if (!failed) failed = check_calls(executable, executable->route);
+  if (!failed) failed = pjrt_part_keep(&executable->route_bytes, &made->route);
   return failed ? failed : number_devices(executable);
 }

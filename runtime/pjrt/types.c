@@ -10,6 +10,9 @@ static const struct {
     {PJRT_U16, EDGERT_U16},   {PJRT_U32, EDGERT_U32}, {PJRT_U64, EDGERT_U64},
     {PJRT_F16, EDGERT_F16},   {PJRT_F32, EDGERT_F32}, {PJRT_F64, EDGERT_F64},
     {PJRT_BF16, EDGERT_BF16}, {PJRT_C64, EDGERT_C64}, {PJRT_C128, EDGERT_C128},
+    /* Narrow integers are in bytes of their own, on the host and on devices; programs convert. */
+    {PJRT_S4, EDGERT_I8},     {PJRT_U4, EDGERT_U8},   {PJRT_S2, EDGERT_I8},
+    {PJRT_U2, EDGERT_U8},
 };
 
 #define PJRT_TYPE_COUNT (sizeof pjrt_types / sizeof *pjrt_types)

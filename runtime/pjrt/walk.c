@@ -1,19 +1,26 @@
 /* A call of a program for several devices: every step is made on each of them, one after the other.
  *
  * Processors' devices compute on the same cores, each on all of them, so that taking turns costs
- * nothing, and between two steps nobody waits for anybody.
+ * nothing, and between two steps nobody waits for anybody. In a loop or branch only some devices may
+ * be there: those whose own numbers say so. A collective needs all of its devices, or none.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "route.h"
 
-/* What each device has of each value; NULL: not yet, or not any more. */
+/* A route on its way, with what each device has of each value; NULL: not yet, or not any more. */
 typedef struct walk {
   pjrt_executable *executable;
   const pjrt_route *route;
+  const bool *is_there; /* each device */
   edgert_tensor **values;
   edgert_value *cells;
 } walk;
+
+static pjrt_error *walk_route(pjrt_executable *executable, const pjrt_route *route,
+                              const bool *is_there, edgert_tensor *const *inputs,
+                              edgert_tensor **results);
 
 static edgert_tensor **of_device(const walk *self, size_t device) {
   return self->values + device * self->route->value_count;
@@ -37,22 +44,182 @@ static pjrt_error *call_part(walk *self, const pjrt_step *step, size_t device) {
   return NULL;
 }
 
+/* Whether each group's devices are all there, or none: of a permutation all together. */
+static bool groups_are_together(const walk *self, const pjrt_step *step) {
+  bool is_seen[2] = {false, false};
+  for (size_t i = 0; i < step->group_count; ++i) {
+    const pjrt_group *group = &step->groups[i];
+    for (size_t j = 0; j < group->count; ++j) is_seen[self->is_there[group->devices[j]]] = true;
+    if (is_seen[0] && is_seen[1]) return false;
+    if (step->kind != STEP_PERMUTE) is_seen[0] = is_seen[1] = false;
+  }
+  return true;
+}
+
 static pjrt_error *collect(walk *self, const pjrt_step *step) {
   size_t count = self->route->device_count;
   edgert_tensor *given[PJRT_MAX_DEVICES], *made[PJRT_MAX_DEVICES];
-  for (size_t i = 0; i < count; ++i) given[i] = of_device(self, i)[step->inputs[0]];
+  if (!groups_are_together(self, step))
+    return pjrt_fail(PJRT_FAILED_PRECONDITION,
+                     "in %s some of the devices of a collective are in another round of a loop, or "
+                     "in another branch: its condition has to be the same on all of them, such as "
+                     "one of a sum over them",
+                     self->executable->name);
+  for (size_t i = 0; i < count; ++i)
+    given[i] = self->is_there[i] ? of_device(self, i)[step->inputs[0]] : NULL;
   pjrt_error *failed = pjrt_collect(step, self->executable->devices, count, given, made);
   for (size_t i = 0; i < count && !failed; ++i) of_device(self, i)[step->outputs[0]] = made[i];
   return failed;
 }
 
+/* --- loops and branches ----------------------------------------------------------------------- */
+
+/* What a loop or branch works on: each device's values for its routes, and what these give. */
+typedef struct turns {
+  edgert_tensor **given, **made;
+  size_t given_count, made_count;
+} turns;
+
+static void turns_release(turns *self, size_t devices) {
+  for (size_t i = 0; i < devices * self->given_count && self->given; ++i)
+    edgert_tensor_release(self->given[i]);
+  for (size_t i = 0; i < devices * self->made_count && self->made; ++i)
+    edgert_tensor_release(self->made[i]);
+  free(self->given);
+  free(self->made);
+}
+
+/* The inputs of the devices that are there, from `first` on. */
+static pjrt_error *turns_start(walk *self, const pjrt_step *step, size_t first, turns *out) {
+  size_t devices = self->route->device_count, most = step->output_count + 1;
+  *out = (turns){.given_count = step->input_count - first, .made_count = most};
+  out->given = calloc(devices * out->given_count + 1, sizeof *out->given);
+  out->made = calloc(devices * most, sizeof *out->made);
+  if (!out->given || !out->made) return pjrt_out_of_memory();
+  for (size_t device = 0; device < devices; ++device)
+    for (size_t i = 0; i < out->given_count && self->is_there[device]; ++i)
+      out->given[device * out->given_count + i] =
+          edgert_tensor_retain(of_device(self, device)[step->inputs[first + i]]);
+  return NULL;
+}
+
+/* A whole number or a truth without axes, in the host's memory. */
+static pjrt_error *read_number(const walk *self, const edgert_tensor *tensor, int64_t *out) {
+  const void *data = tensor ? edgert_tensor_data(tensor) : NULL;
+  size_t size = tensor ? (size_t)edgert_tensor_size(tensor) : 0;
+  int32_t number;
+  if (data && size == 1) {
+    *out = *(const uint8_t *)data != 0;
+  } else if (data && size == sizeof number) {
+    memcpy(&number, data, sizeof number);
+    *out = number;
+  } else {
+    return pjrt_fail(PJRT_INTERNAL, "%s has a loop or branch whose condition is no number",
+                     self->executable->name);
+  }
+  return NULL;
+}
+
+/* A round of a loop: which devices go on, and what these carry then. */
+static pjrt_error *go_round(walk *self, const pjrt_step *step, turns *turns, bool *goes_on,
+                            bool *any) {
+  size_t devices = self->route->device_count;
+  pjrt_error *failed =
+      walk_route(self->executable, step->ways[0], goes_on, turns->given, turns->made);
+  *any = false;
+  for (size_t i = 0; i < devices && !failed; ++i) {
+    if (!goes_on[i]) continue;
+    int64_t answer = 0;
+    failed = read_number(self, turns->made[i], &answer);
+    goes_on[i] = answer != 0;
+    *any = *any || goes_on[i];
+  }
+  for (size_t i = 0; i < devices; ++i) {
+    edgert_tensor_release(turns->made[i]);
+    turns->made[i] = NULL;
+  }
+  if (failed || !*any) return failed;
+  failed = walk_route(self->executable, step->ways[1], goes_on, turns->given, turns->made);
+  for (size_t device = 0; device < devices && !failed; ++device)
+    for (size_t i = 0; i < step->output_count && goes_on[device]; ++i) {
+      edgert_tensor **carried = &turns->given[device * turns->given_count + i];
+      edgert_tensor **next = &turns->made[device * step->output_count + i];
+      edgert_tensor_release(*carried);
+      *carried = *next;
+      *next = NULL;
+    }
+  return failed;
+}
+
+static pjrt_error *repeat(walk *self, const pjrt_step *step) {
+  size_t devices = self->route->device_count;
+  bool goes_on[PJRT_MAX_DEVICES], any = true;
+  memcpy(goes_on, self->is_there, devices * sizeof *goes_on);
+  turns turns;
+  pjrt_error *failed = turns_start(self, step, 0, &turns);
+  while (any && !failed) failed = go_round(self, step, &turns, goes_on, &any);
+  for (size_t device = 0; device < devices && !failed; ++device)
+    for (size_t i = 0; i < step->output_count && self->is_there[device]; ++i)
+      of_device(self, device)[step->outputs[i]] =
+          edgert_tensor_retain(turns.given[device * turns.given_count + i]);
+  turns_release(&turns, devices);
+  return failed;
+}
+
+/* The route that a device takes: of true the first, and of a number that there is not the last. */
+static pjrt_error *choose(walk *self, const pjrt_step *step, size_t device, size_t *out) {
+  int64_t number;
+  pjrt_error *failed = read_number(self, of_device(self, device)[step->inputs[0]], &number);
+  if (failed) return failed;
+  if (step->kind == STEP_IF) number = number ? 0 : 1;
+  *out = number < 0 || (uint64_t)number >= step->way_count ? step->way_count - 1 : (size_t)number;
+  return NULL;
+}
+
+static pjrt_error *branch(walk *self, const pjrt_step *step) {
+  size_t devices = self->route->device_count, chosen[PJRT_MAX_DEVICES] = {0};
+  turns turns;
+  pjrt_error *failed = turns_start(self, step, 1, &turns);
+  for (size_t i = 0; i < devices && !failed; ++i)
+    if (self->is_there[i]) failed = choose(self, step, i, &chosen[i]);
+  for (size_t way = 0; way < step->way_count && !failed; ++way) {
+    bool takes_it[PJRT_MAX_DEVICES] = {false}, any = false;
+    for (size_t i = 0; i < devices; ++i) {
+      takes_it[i] = self->is_there[i] && chosen[i] == way;
+      any = any || takes_it[i];
+    }
+    if (!any) continue;
+    failed = walk_route(self->executable, step->ways[way], takes_it, turns.given, turns.made);
+    for (size_t device = 0; device < devices && !failed; ++device)
+      for (size_t i = 0; i < step->output_count && takes_it[device]; ++i) {
+        edgert_tensor **made = &turns.made[device * step->output_count + i];
+        of_device(self, device)[step->outputs[i]] = *made;
+        *made = NULL;
+      }
+  }
+  turns_release(&turns, devices);
+  return failed;
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
+
+static pjrt_error *call(walk *self, const pjrt_step *step) {
+  pjrt_error *failed = NULL;
+  for (size_t i = 0; i < self->route->device_count && !failed; ++i)
+    if (self->is_there[i]) failed = call_part(self, step, i);
+  return failed;
+}
+
 static pjrt_error *make_step(walk *self, const pjrt_step *step) {
   size_t count = self->route->device_count;
-  pjrt_error *failed = NULL;
-  if (step->kind == STEP_CALL)
-    for (size_t i = 0; i < count && !failed; ++i) failed = call_part(self, step, i);
-  else
-    failed = collect(self, step);
+  pjrt_error *failed;
+  switch (step->kind) {
+    case STEP_CALL: failed = call(self, step); break;
+    case STEP_WHILE: failed = repeat(self, step); break;
+    case STEP_CASE:
+    case STEP_IF: failed = branch(self, step); break;
+    default: failed = collect(self, step); break;
+  }
   for (size_t i = 0; i < step->gone_count && !failed; ++i)
     for (size_t device = 0; device < count; ++device) {
       edgert_tensor **value = &of_device(self, device)[step->gone[i]];
@@ -62,28 +229,45 @@ static pjrt_error *make_step(walk *self, const pjrt_step *step) {
   return failed;
 }
 
-pjrt_error *pjrt_walk(pjrt_executable *executable, const edgert_value *inputs,
-                      edgert_value *results) {
-  const pjrt_route *route = executable->route;
+/* Results are the caller's, of the devices that are there, `result_count` of each; all or none. */
+static pjrt_error *walk_route(pjrt_executable *executable, const pjrt_route *route,
+                              const bool *is_there, edgert_tensor *const *inputs,
+                              edgert_tensor **results) {
   size_t all = route->device_count * route->value_count;
   walk self = {.executable = executable,
                .route = route,
+               .is_there = is_there,
                .values = calloc(all + 1, sizeof *self.values),
                .cells = calloc(route->most_cells + 1, sizeof *self.cells)};
   pjrt_error *failed = self.values && self.cells ? NULL : pjrt_out_of_memory();
   for (size_t device = 0; device < route->device_count && !failed; ++device)
-    for (size_t i = 0; i < route->input_count; ++i)
-      of_device(&self, device)[i] =
-          edgert_tensor_retain(inputs[device * route->input_count + i].as.tensor);
+    for (size_t i = 0; i < route->input_count && is_there[device]; ++i)
+      of_device(&self, device)[i] = edgert_tensor_retain(inputs[device * route->input_count + i]);
   for (size_t i = 0; i < route->step_count && !failed; ++i)
     failed = make_step(&self, &route->steps[i]);
   for (size_t device = 0; device < route->device_count && !failed; ++device)
-    for (size_t i = 0; i < route->result_count; ++i)
-      results[device * route->result_count + i] = (edgert_value){
-          .kind = EDGERT_TENSOR,
-          .as = {.tensor = edgert_tensor_retain(of_device(&self, device)[route->results[i]])}};
+    for (size_t i = 0; i < route->result_count && is_there[device]; ++i)
+      results[device * route->result_count + i] =
+          edgert_tensor_retain(of_device(&self, device)[route->results[i]]);
   for (size_t i = 0; i < all && self.values; ++i) edgert_tensor_release(self.values[i]);
   free(self.values);
   free(self.cells);
+  return failed;
+}
+
+pjrt_error *pjrt_walk(pjrt_executable *executable, const edgert_value *inputs,
+                      edgert_value *results) {
+  const pjrt_route *route = executable->route;
+  size_t taken = route->device_count * route->input_count;
+  size_t given = route->device_count * route->result_count;
+  bool is_there[PJRT_MAX_DEVICES];
+  for (size_t i = 0; i < route->device_count; ++i) is_there[i] = true;
+  edgert_tensor **tensors = calloc(taken + given + 1, sizeof *tensors);
+  if (!tensors) return pjrt_out_of_memory();
+  for (size_t i = 0; i < taken; ++i) tensors[i] = inputs[i].as.tensor;
+  pjrt_error *failed = walk_route(executable, route, is_there, tensors, tensors + taken);
+  for (size_t i = 0; i < given && !failed; ++i)
+    results[i] = (edgert_value){.kind = EDGERT_TENSOR, .as = {.tensor = tensors[taken + i]}};
+  free(tensors);
   return failed;
 }

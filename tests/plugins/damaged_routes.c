@@ -5,12 +5,19 @@
 
 #include "route.h"
 
-/* Three devices, five values, two arguments, two results; a call, an all_reduce, and a permutation. */
+/* Three devices, nine values, two arguments, two results; a call, an all_reduce, a permutation, a loop
+ * that carries one value and uses another, and a branch of two cases. */
 static const int64_t sound[] = {
-    3, 6, 2, 2, 3, 4, 5,             /* the counts, and the results */
+    3, 8, 2, 2, 5, 4, 7,             /* the counts, and the results */
     0, 1, 1, 2, 2, 0, 1, 2, 3,       /* call the second function with its number */
     1, 2, 4, 11, 0, 2, 2, 0, 2, 1, 1, /* sum of devices 0 and 2, and of 1 by itself */
     5, 3, 5, 4, 0, 2, 2, 0, 1, 2, 1, 0, /* 0 gives 1, which gives 0 */
+    7, 2, 1, 2, 5, 4, 6,             /* a loop: inputs, outputs and routes, and which */
+    3, 2, 1, 1, 2, 0, 1, 0, 2, 1, 0, 1, 2, /* it goes on by what a call says */
+    3, 2, 1, 1, 2, 1, 0, 2, 4, 0, 1, 3, 0, 1, 2, /* a sum over all */
+    8, 3, 1, 2, 0, 5, 6, 7,          /* a branch */
+    2, 2, 1, 0, 1,                   /* gives what it is given */
+    3, 2, 1, 1, 2, 0, 0, 0, 2, 1, 0, 1, 2, /* or what a call makes of it */
 };
 #define COUNT (sizeof sound / sizeof *sound)
 

@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxlib import _jax
 
@@ -266,6 +266,105 @@ def loops_of_fixed_rounds(mesh: Mesh) -> Any:
     return jax.jit(jax.shard_map(each, mesh=mesh, in_specs=spec, out_specs=spec))(_draw_once(4, 4))
 
 
+def loops_that_speak(mesh: Mesh) -> Any:
+    """How often they go round is in the numbers, which are cut, or summed over the devices."""
+
+    def each(x: jax.Array) -> Any:
+        def inner(x: jax.Array) -> jax.Array:
+            def large(x: jax.Array) -> jax.Array:
+                return jax.lax.psum(jnp.sum(x), ("x", "y")) > 20
+
+            return jax.lax.while_loop(large, lambda x: x * 0.8 - jax.lax.pmax(x, "x") / 99, x)
+
+        def step(carried: Any) -> Any:
+            return inner(carried[0]) + 3, carried[1] + 1
+
+        return jax.lax.while_loop(lambda c: jax.lax.pmax(c[1], "x") < 3, step, (x, 0))
+
+    def different(x: jax.Array) -> jax.Array:
+        """Rows of devices go round differently often, and only those of a row speak."""
+        rounds = jax.lax.axis_index("x") + 2
+        step = lambda c: (c[0] * 1.5 + jax.lax.psum(c[0], "y"), c[1] + 1)  # noqa: E731
+        return jax.lax.while_loop(lambda c: c[1] < rounds, step, (x, 0))[0]
+
+    def halved(x: jax.Array, rounds: jax.Array) -> Any:
+        def step(carried: Any) -> Any:
+            return carried[0] * 0.9 - jnp.mean(carried[0], 1, keepdims=True) / 9, carried[1] + 1
+
+        alone = jax.lax.fori_loop(0, rounds, lambda i, v: v * 0.9 + i, x)
+        return jax.lax.while_loop(lambda c: jnp.sum(c[0]) > 10, step, (x, 0)), alone
+
+    cut = P("x", "y")
+    out = (cut, P())
+    x = jax.device_put(_draw_once(4, 4) + 3, NamedSharding(mesh, cut))
+    rounds = jax.device_put(np.int32(5), NamedSharding(mesh, P()))
+    by_hand = jax.shard_map(each, mesh=mesh, in_specs=cut, out_specs=out, check_vma=False)
+    rows = jax.shard_map(different, mesh=mesh, in_specs=cut, out_specs=cut, check_vma=False)
+    return jax.jit(by_hand)(x), jax.jit(rows)(x), jax.jit(halved)(x, rounds)
+
+
+def branches_that_speak(mesh: Mesh) -> Any:
+    def each(x: jax.Array, which: jax.Array) -> jax.Array:
+        ways = [lambda v: jax.lax.psum(v, "x"), lambda v: v * 2, lambda v: jax.lax.pmean(v, "y")]
+        y = jax.lax.switch(which, ways, x)
+        large = jax.lax.psum(jnp.sum(y), ("x", "y")) > 1
+        return jax.lax.cond(large, lambda v: jax.lax.all_gather(v, "x")[0] + x, lambda v: v - 1, y)
+
+    x = _draw_once(4, 4)
+    specs = {"in_specs": (P("x", "y"), P()), "out_specs": P("x", "y")}
+    work = jax.jit(jax.shard_map(each, mesh=mesh, check_vma=False, **specs))
+    return [work(x, np.int32(which)) for which in (0, 1, 2, 9, -1)]
+
+
+def arrays_that_are_not_summed(mesh: Mesh) -> Any:
+    """`unreduced`: given, taken, added, and made of what is whole or cut."""
+    by_type = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Explicit,) * 2)
+    with jax.set_mesh(by_type):
+        a = jax.device_put(_draw_once(4, 8), P("x", "y"))
+        b = jax.device_put(_draw_once(8, 2), P("y", None))
+        sums = P("x", None, unreduced={"y"})
+        parts = jax.jit(lambda a, b: jnp.einsum("ij,jk->ik", a, b, out_sharding=sums))(a, b)
+        twice = jax.jit(lambda u, a, b: u + jnp.einsum("ij,jk->ik", a, b, out_sharding=sums))
+        both = jax.jit(lambda u: jax.sharding.reshard(u, P("x", "y")))(twice(parts, a, b))
+        whole = jax.device_put(_draw_once(4), P(None, reduced={"x"}))
+        grown = jax.jit(jax.grad(lambda w: (jax.sharding.reshard(w, P("x")) ** 2).sum()))(whole)
+        assert grown.sharding.spec == P(None, unreduced={"x"}), grown.sharding
+        held = [shard.data for each in (parts, grown) for shard in each.addressable_shards]
+        return both, jax.sharding.reshard(grown, P()), held
+
+
+def narrow_integers_and_tokens(mesh: Mesh) -> Any:
+    """Of four bits, cut and gathered; a token goes in and out beside them."""
+    whole = np.arange(-8, 8).astype(jnp.int4).reshape(4, 4)
+    x = jax.device_put(whole, NamedSharding(mesh, P("x", "y")))
+    assert np.array_equal(np.asarray(x), whole)
+
+    def each(x: jax.Array) -> jax.Array:
+        return jax.lax.all_gather(x + x, "x", axis=0, tiled=True)
+
+    by_hand = jax.shard_map(
+        each, mesh=mesh, in_specs=P("x", "y"), out_specs=P(None, "y"), check_vma=False
+    )
+    gathered = jax.jit(by_hand)(x)
+    assert gathered.dtype == jnp.int4
+    token, y = jax.jit(lambda v: (jax.lax.create_token(v), v.astype(np.float32).sum(0)))(x)
+    _, z = jax.jit(lambda token, v: (jax.lax.after_all(token), v * 2))(token, y)
+    return gathered.astype(np.int32), z
+
+
+def two_meshes(mesh: Mesh) -> Any:
+    """One program names the same devices as 2 x 2 and as 4, another by axes the other way round."""
+    line = Mesh(mesh.devices.reshape(-1), ("d",))
+    turned = Mesh(mesh.devices.T, ("x", "y"))
+    x = jax.device_put(_draw_once(8, 4), NamedSharding(mesh, P("x", "y")))
+
+    def work(x: jax.Array) -> jax.Array:
+        return jax.lax.with_sharding_constraint(x @ x.T, NamedSharding(line, P("d")))
+
+    rows = jax.jit(work)(x)
+    return rows, jax.device_put(rows, NamedSharding(turned, P("x", "y")))
+
+
 def devices_in_another_order(mesh: Mesh) -> Any:
     turned = Mesh(mesh.devices[::-1, ::-1], mesh.axis_names)
     x = jax.device_put(_draw_once(4, 8), NamedSharding(turned, P("y", "x")))
@@ -338,14 +437,22 @@ def nothing_at_all(mesh: Mesh) -> Any:
 
 
 def refusal_with_its_line(mesh: Mesh) -> None:
+    shape = jax.ShapeDtypeStruct((4, 4), np.float32)
+    x = jax.device_put(np.ones((4, 4), np.float32), NamedSharding(mesh, P("x")))
+    said = _refused(lambda: jax.jit(lambda x: jax.ffi.ffi_call("unknown", shape)(x) + 1)(x))
+    assert "stablehlo.custom_call is of arrays that are cut" in said, said
+    assert "jax_mesh_programs.py" in said, said
+
+
+def devices_that_do_not_agree(mesh: Mesh) -> None:
+    """A sum over devices of which some have left the loop."""
+
     def each(x: jax.Array) -> jax.Array:
         return jax.lax.while_loop(lambda v: v[0] < 9, lambda v: jax.lax.psum(v, "x") + 1, x)
 
     work = jax.shard_map(each, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
-    said = _refused(lambda: jax.jit(work)(np.arange(4.0, dtype=np.float32)))
-    assert "a collective (all_reduce) inside a while" in said, said
-    assert "jax_mesh_programs.py" in said, said
-    assert "give the loop a fixed number of rounds" in said, said
+    said = _refused(lambda: jax.block_until_ready(jax.jit(work)(np.array([1.0, 1.0, 9.0, 9.0]))))
+    assert "in another round of a loop" in said, said
 
 
 def program_of_one_device_as_a_module(mesh: Mesh) -> None:
@@ -431,7 +538,8 @@ COMPARED: dict[str, Callable[[Mesh], Any]] = {
     for each in (
         *(data_parallel_step, transformer_block, results_that_nobody_cuts),
         *(operations_along_axes_that_are_cut, results_that_are_whole, collectives),
-        *(axes_by_hand_and_not, sums_of_every_type, loops_of_fixed_rounds),
+        *(axes_by_hand_and_not, sums_of_every_type, loops_of_fixed_rounds, loops_that_speak),
+        *(branches_that_speak, arrays_that_are_not_summed, two_meshes, narrow_integers_and_tokens),
         *(devices_in_another_order, some_of_the_devices, pmap, arrays_in_parts),
         *(donated_arrays, calls_that_go_on, nothing_at_all),
     )
@@ -439,7 +547,7 @@ COMPARED: dict[str, Callable[[Mesh], Any]] = {
 ALONE: dict[str, Callable[[Mesh], None]] = {
     each.__name__: each
     for each in (
-        *(numbers_of_sixteen_bits, refusal_with_its_line),
+        *(numbers_of_sixteen_bits, refusal_with_its_line, devices_that_do_not_agree),
         *(program_of_one_device_as_a_module, replicas, spread_over_gpus),
         *(executable_to_bytes, executable_from_bytes),
     )

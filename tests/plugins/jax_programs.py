@@ -222,21 +222,85 @@ def mesh_of_one() -> None:
     np.testing.assert_array_equal(first, 0)
 
 
-def integers_of_four_bits() -> None:
-    """Five of them are no number of bytes: refused, but where XLA is asked for what is."""
+def floats_of_four_bits() -> None:
+    """The compiler has none: refused, but where XLA is asked for what is."""
 
     def rounded(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        small = x.astype(jnp.int4)
-        return small.astype(np.float32) * 2, small.astype(np.int32)
+        small = x.astype(jnp.float4_e2m1fn)
+        return small.astype(np.float32) * 2, (x > 0).astype(np.int32)
 
-    x = np.float32([-8.0, -1.5, 0.0, 3.25, 7.0])
+    x = np.float32([-6.0, -1.5, 0.0, 3.0, 6.0])
     if os.environ.get("EDGEC_JAX_REFUSED") != "xla":
-        assert "tensor<5xi4>" in _refused(lambda: jax.jit(rounded)(x))
+        assert "unable to pack to bytes" in _refused(lambda: jax.jit(rounded)(x))
         return
-    y, small = jax.jit(rounded)(x)
+    y, above = jax.jit(rounded)(x)
     assert y.devices() == {jax.devices()[0]}
-    np.testing.assert_array_equal(y + 1, np.trunc(x) * 2 + 1)
-    np.testing.assert_array_equal(small, np.trunc(x))
+    np.testing.assert_array_equal(y + 1, x * 2 + 1)
+    np.testing.assert_array_equal(above, x > 0)
+
+
+def _of_narrow(known: np.ndarray) -> Callable[[jax.Array], Any]:
+    """What is computed of narrow integers, `known` among them."""
+
+    @jax.jit
+    def computed(x: jax.Array) -> Any:
+        kept = jnp.array(known)
+        moved = (x + x, x * kept, -x, ~x, x << 1, jax.lax.shift_right_logical(x, x * 0 + 1))
+        seen = (x > kept[::-1], jnp.sort(x[::-1]), jax.lax.clz(x), jax.lax.population_count(x))
+        counted = jax.lax.iota(x.dtype, 40)
+        summed = jax.lax.reduce(x, x[0] * 0, jax.lax.add, (0,))
+        return *moved, *seen, counted, summed, x.astype(np.float32) @ jnp.ones((x.size, 2))
+
+    return computed
+
+
+def narrow_integers() -> None:
+    """Of 4 and 2 bits: what leaves their range is wrapped, as NumPy's of ml_dtypes are."""
+    for kind in (jnp.int4, jnp.uint4, jnp.int2, jnp.uint2):
+        dtype = jnp.dtype(kind)
+        low, high, bits = (
+            int(jnp.iinfo(dtype).min),
+            int(jnp.iinfo(dtype).max),
+            jnp.iinfo(dtype).bits,
+        )
+        wide = np.arange(low, high + 1)
+        known = wide.astype(dtype)
+
+        def wrapped(values: np.ndarray, low: int = low, bits: int = bits) -> np.ndarray:
+            return (values - low) % (1 << bits) + low
+
+        x = jax.device_put(known)
+        assert x.dtype == dtype
+        np.testing.assert_array_equal(np.asarray(x), known)
+        unsigned = wide % (1 << bits)
+        wanted = [wide + wide, wide * wide, -wide, ~wide, wide << 1, unsigned >> 1]
+        wanted = [wrapped(each) for each in wanted]
+        ones = np.array([int(number).bit_count() for number in unsigned])
+        lengths = np.array([int(number).bit_length() for number in unsigned])
+        wanted += [wide > wide[::-1], wide, wrapped(bits - lengths), wrapped(ones)]
+        wanted += [wrapped(np.arange(40)), wrapped(wide.sum()), np.full(2, wide.sum())]
+        for index, (made, want) in enumerate(zip(_of_narrow(known)(x), wanted, strict=True)):
+            np.testing.assert_array_equal(
+                np.asarray(made).astype(np.float32), want, err_msg=f"{dtype}, result {index}"
+            )
+        together = x.reshape(-1, 8 // bits)
+        packed = jax.lax.bitcast_convert_type(together, jnp.uint8)
+        places = bits * np.arange(8 // bits)
+        np.testing.assert_array_equal(packed, (unsigned.reshape(-1, 8 // bits) << places).sum(1))
+        back = jax.lax.bitcast_convert_type(packed, dtype)
+        np.testing.assert_array_equal(np.asarray(back), np.asarray(together))
+
+
+def tokens() -> None:
+    def ordered(x: jax.Array) -> Any:
+        token = jax.lax.create_token(x)
+        return token, x + 1, jax.lax.after_all(token, token)
+
+    first, y, second = jax.jit(ordered)(np.float32([1, 2]))
+    second.block_until_ready()
+    third, z = jax.jit(lambda token, x: (jax.lax.after_all(token), x * 2))(first, y)
+    third.block_until_ready()
+    np.testing.assert_array_equal(z, [4, 6])
 
 
 def compiler_that_dies() -> None:
@@ -366,7 +430,9 @@ PROGRAMS: dict[str, Callable[[], None]] = {
             refusal_with_its_line,
             options_of_a_compile,
             mesh_of_one,
-            integers_of_four_bits,
+            floats_of_four_bits,
+            narrow_integers,
+            tokens,
             gpu_beside_the_cpu,
             gpu_that_only_writes_down,
             executable_to_bytes,

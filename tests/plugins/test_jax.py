@@ -18,7 +18,8 @@ PROGRAMS = ROOT / "tests" / "plugins" / "jax_programs.py"
 TOGETHER = (
     *("losses_and_gradients", "random_numbers_in_a_loop", "buffers_of_every_type"),
     *("memory_shared_with_numpy", "donated_arrays", "nothing_at_all", "module_that_ran"),
-    *("refusal_with_its_line", "options_of_a_compile", "mesh_of_one", "integers_of_four_bits"),
+    *("refusal_with_its_line", "options_of_a_compile", "mesh_of_one", "floats_of_four_bits"),
+    *("narrow_integers", "tokens"),
     *("arrays_that_are_not_donated", "calls_that_go_on", "failure_of_a_call_that_goes_on"),
     *("compiler_that_dies", "solvers_whose_loop_gives_all_it_carries"),
     "products_by_a_named_algorithm",
@@ -47,8 +48,8 @@ def test_another_start_from_another_line_compiles_nothing(
 
 
 def test_xla_runs_what_is_refused_where_that_is_asked(run: Run) -> None:
-    done = run(PROGRAMS, "integers_of_four_bits", EDGEC_JAX_REFUSED="xla")
-    wrong = outcomes(done)["integers_of_four_bits"]
+    done = run(PROGRAMS, "floats_of_four_bits", EDGEC_JAX_REFUSED="xla")
+    wrong = outcomes(done)["floats_of_four_bits"]
     assert not wrong, wrong
     assert "XLA's CPU runs jit_rounded, since the compiler refused the program" in done.stderr
 

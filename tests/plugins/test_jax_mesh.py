@@ -15,6 +15,8 @@ TOGETHER = (
     *("devices_in_another_order", "some_of_the_devices", "pmap", "arrays_in_parts"),
     *("operations_along_axes_that_are_cut", "axes_by_hand_and_not"),
     *("donated_arrays", "calls_that_go_on", "nothing_at_all", "numbers_of_sixteen_bits"),
+    *("loops_that_speak", "branches_that_speak", "devices_that_do_not_agree"),
+    *("arrays_that_are_not_summed", "two_meshes", "narrow_integers_and_tokens"),
     *("refusal_with_its_line", "program_of_one_device_as_a_module", "replicas"),
 )
 HERE = {"JAX_PLATFORMS": "edgec,cpu", "EDGEC_JAX_DEVICES": "cpu,cpu,cpu,cpu"}

@@ -5,7 +5,7 @@ StableHLO, which only XLA could answer.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,8 +107,8 @@ def refuse_primitives(jaxpr: Any, name: str) -> None:
 _ANSWERED = frozenset({"stablehlo.dynamic_reduce_window"})
 
 
-def refuse_custom_calls(module: Any, name: str) -> None:
-    """Raise for a custom call in a StableHLO module (`iree.compiler.ir`).
+def refuse_custom_calls(module: Any, name: str, *, but: Collection[str] = ()) -> None:
+    """Raise for a custom call in a StableHLO module (`iree.compiler.ir`), but of these targets.
 
     Raises:
         UnsupportedOp: naming its target and the user's line.
@@ -120,7 +120,7 @@ def refuse_custom_calls(module: Any, name: str) -> None:
     def look(operation: Any) -> Any:
         if operation.name == "stablehlo.custom_call":
             target = ir.StringAttr(operation.attributes["call_target_name"]).value
-            if target not in _ANSWERED:
+            if target not in _ANSWERED and target not in but:
                 found.append((target, str(operation.location)))
         return ir.WalkResult.ADVANCE
 

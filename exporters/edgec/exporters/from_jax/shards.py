@@ -19,6 +19,7 @@ def shard_rules() -> tuple[tuple[Any, Any], ...]:
 
 
 def _lowered(ctx: Any, *nodes: Any, jaxpr: Any, mesh: Any, **params: Any) -> Any:
+    from jax._src import config
     from jax._src.interpreters import mlir
 
     axes = [name for name in mesh.axis_names if name in params["newly_manual_axes"]]
@@ -32,7 +33,10 @@ def _lowered(ctx: Any, *nodes: Any, jaxpr: Any, mesh: Any, **params: Any) -> Any
             arrays,
         )
 
-    return mlir.lower_fun(together, multiple_results=True)(ctx, *nodes)
+    # JAX's checks of itself hold types against its notes on what differs between devices, which
+    # members of a batch do not have.
+    with config.enable_checks(False):
+        return mlir.lower_fun(together, multiple_results=True)(ctx, *nodes)
 
 
 def _together(
@@ -45,6 +49,7 @@ def _together(
     """What all devices give, put together as the specifications say."""
     import jax
     from jax._src import config, core
+    from jax._src import mesh as meshes
 
     plain = _plain(jaxpr)
 
@@ -58,7 +63,10 @@ def _together(
         whole = jax.vmap(whole, axis_name=name, axis_size=sizes[name])
     cut = [_cut(array, spec, sizes) for array, spec in zip(arrays, in_specs, strict=True)]
     made = whole(*cut)
-    return [_joined(shards, spec, sizes) for shards, spec in zip(made, out_specs, strict=True)]
+    # What its operations give is of the mesh that they were traced for, whose axes are by hand.
+    inside = [equation.ctx.cur_abstract_mesh for equation in plain.eqns]
+    with meshes.use_abstract_mesh(inside[-1] if inside else meshes.get_abstract_mesh()):
+        return [_joined(shards, spec, sizes) for shards, spec in zip(made, out_specs, strict=True)]
 
 
 def _plain(jaxpr: Any) -> Any:

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from edgec.exporters.entry import plain_entry
+from edgec.exporters.mesh.one_mesh import make_one_mesh
+
 __all__ = ["read"]
 
 
@@ -19,8 +22,9 @@ def read(request: Mapping[str, Any]) -> dict[str, Any]:
             away).
 
     Returns:
-        `name`, `inputs` and `outputs` (shape, and MLIR's name of the elements), `donated` (for each
-        argument), `meshes` (of each that the program names, the axes in order).
+        `name`, `inputs` and `outputs` (shape, and MLIR's name of the elements), `given` (what the
+        elements of the outputs are for JAX), `donated` (for each argument), `meshes` (of each that
+        the program names, the axes in order).
     """
     from jax._src.interpreters.mlir import make_ir_context
     from jaxlib.mlir import ir, passmanager
@@ -33,11 +37,15 @@ def read(request: Mapping[str, Any]) -> dict[str, Any]:
         functions = [each for each in operations if each.name == "func.func"]
         names = [ir.StringAttr(each.attributes["sym_name"]).value for each in functions]
         main = functions[names.index("main")]
+        given = plain_entry(ir, module, main)
+        make_one_mesh(module, functions)
+        operations = [op.operation for op in module.body.operations]
         kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
         found = {
             "name": ir.StringAttr(module.operation.attributes["sym_name"]).value,
             "inputs": _shapes(kind.inputs),
             "outputs": _shapes(kind.results),
+            "given": given,
             "donated": _donated(main, len(kind.inputs), request["donating"]),
             "meshes": _meshes(operations),
         }

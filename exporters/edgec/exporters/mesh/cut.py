@@ -3,7 +3,8 @@
 Every value has a level: how many collectives one after the other it rests on. The operations of a
 level are one part, and the collectives whose operands are of a level are carried out together
 behind it. What is cheap and rests on no input (constants, masks, weights made larger) is made anew
-in each part.
+in each part. A loop or a branch in which devices speak (`loops`) is cut in the same way, and stands
+between parts as a collective does.
 """
 
 import io
@@ -12,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.exporters.from_jax.refusals import place_of_location, refuse_custom_calls
+from edgec.exporters.mesh.loops import LOOP, kind_of
 from edgec.runtime.errors import UnsupportedOp
 from edgec.runtime.mesh.collectives import OPERATIONS
 from edgec.runtime.mesh.plan import COLLECTIVES, Collective
-from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.ir.functions import find_function, inside
 from edgec.toolchain.stablehlo import parse_stablehlo
 
-__all__ = ["Cut", "Part", "cut_program"]
+__all__ = ["Cut", "Flow", "Part", "cut_program"]
 
 _NAMES = {f"stablehlo.{kind}": kind for kind in COLLECTIVES}
 _NUMBER = "stablehlo.partition_id"
@@ -57,16 +59,37 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Flow:
+    """A loop or a branch in which devices speak, as `ways.Turns` has it.
+
+    Attributes:
+        kind: while, case or if.
+        inputs: the values that it takes.
+        outputs: the values that it makes.
+        cuts: of a loop its condition and what it repeats, of a branch each case.
+        where: the user's line.
+    """
+
+    kind: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    cuts: tuple["Cut", ...]
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cut:
     """A program's parts and collectives in order, and the shapes and types of all values.
 
     Attributes:
-        steps: parts and collectives.
+        arguments: how many it takes; their values are the first.
+        steps: parts, collectives, loops and branches.
         types: of each value by its number: shape and MLIR's name of its elements.
         results: the values that the whole gives.
     """
 
-    steps: tuple[Part | Collective, ...]
+    arguments: int
+    steps: tuple[Part | Collective | Flow, ...]
     types: Mapping[int, tuple[tuple[int, ...], str]]
     results: tuple[int, ...]
 
@@ -83,35 +106,39 @@ def cut_program(text: str, name: str, *, weights: frozenset[int]) -> Cut:
     """Cut a program of one device at its collectives.
 
     Args:
-        text: StableHLO with the function `main`, without calls.
+        text: StableHLO with the function `main`, without calls but those of `loops`.
         name: the signature, for messages.
         weights: which arguments are parameters: no value between parts.
 
     Raises:
-        UnsupportedOp: a collective inside a loop or branch, or one of a kind that there is not.
+        UnsupportedOp: a collective of a kind that there is not.
     """
     from iree.compiler import ir
 
     with ir.Context() as context, ir.Location.unknown():
         # The operations' order is all that copies have in common.
         module = parse_stablehlo(text, context)
-        refuse_custom_calls(module, name)
-        return _Cutter(text, module, name, weights).cut()
+        refuse_custom_calls(module, name, but={LOOP})
+        return _Cutter(text, module, name, weights, "main").cut()
 
 
 class _Cutter:
-    def __init__(self, text: str, module: Any, name: str, weights: frozenset[int]) -> None:
+    def __init__(
+        self, text: str, module: Any, name: str, weights: frozenset[int], function: str
+    ) -> None:
         self._text = text
         self._name = name
+        self._function = function
         self._weights = weights
         self._module = module
-        block = _main(module).regions[0].blocks[0]
+        block = find_function(module, function).regions[0].blocks[0]
         self._arguments = list(block.arguments)
         self._operations = [op.operation for op in block.operations]
         self._known = {value: _Value(None, i) for i, value in enumerate(self._arguments)}
         for index, operation in enumerate(self._operations):
             for place, result in enumerate(operation.results):
                 self._known[result] = _Value(index, place)
+        self._speaks = [_speaks(operation) for operation in self._operations]
         self._uses = [self._used(operation) for operation in self._operations]
         self._refuse_inside()
         self._free = self._find_free()
@@ -124,18 +151,19 @@ class _Cutter:
         returned = self._uses[-1]
         last = max((level for level in self._levels if level is not None), default=0)
         wanted = self._wanted(returned, last)
-        steps: list[Part | Collective] = []
+        steps: list[Part | Collective | Flow] = []
         for level in range(last + 1):
             outputs = [v for v in wanted if wanted[v] == level]
             if outputs:
                 steps.append(self._part(level, outputs))
             steps += [
-                self._collective(index)
+                self._collective(index) if operation.name in _NAMES else self._flow(index)
                 for index, operation in enumerate(self._operations)
-                if operation.name in _NAMES and self._levels[index] == level
+                if self._speaks[index] and self._levels[index] == level
             ]
         types = {number: self._type(value) for value, number in self._numbers.items()}
         return Cut(
+            arguments=len(self._arguments),
             steps=tuple(steps),
             types=types,
             results=tuple(self._numbers[value] for value in returned),
@@ -166,20 +194,10 @@ class _Cutter:
         """
         for operation in self._operations:
             for inner in (operation, *inside(operation)):
-                short = inner.name.removeprefix("stablehlo.")
                 place = place_of_location(str(inner.location))
                 if inner.name in _ELSEWHERE:
                     raise UnsupportedOp(
                         f"{self._name} {_ELSEWHERE[inner.name]}", where=place, hint="leave it out"
-                    )
-                if inner is not operation and inner.name in _NAMES:
-                    around = operation.name.removeprefix("stablehlo.")
-                    raise UnsupportedOp(
-                        f"{self._name} has a collective ({short}) inside a {around}, and devices "
-                        "speak to each other between parts of a program only",
-                        where=place,
-                        hint="give the loop a fixed number of rounds, which are written out (up "
-                        "to 20,000 operations), or take it out of the loop",
                     )
 
     def _find_free(self) -> list[bool]:
@@ -208,7 +226,7 @@ class _Cutter:
             level = levels[value.operation]
             if level is None:
                 return 0
-            return level + (self._operations[value.operation].name in _NAMES)
+            return level + self._speaks[value.operation]
 
         for operation, used, free in zip(self._operations, self._uses, self._free, strict=True):
             del operation
@@ -225,20 +243,18 @@ class _Cutter:
                 if value.place in self._weights:
                     found.setdefault(value, by)
                 return
-            operation = self._operations[value.operation]
-            if operation.name in _NAMES:
+            if self._speaks[value.operation]:
                 return
             level = self._levels[value.operation]
             found.setdefault(value, by if level is None else level)
 
-        for index, operation in enumerate(self._operations[:-1]):
+        for index in range(len(self._operations) - 1):
             level = self._levels[index]
             if level is None:
                 continue
-            collective = operation.name in _NAMES
             for value in self._uses[index]:
                 made = None if value.operation is None else self._levels[value.operation]
-                if collective or (made is not None and made != level):
+                if self._speaks[index] or (made is not None and made != level):
                     want(value, level)
         for value in returned:
             want(value, last)
@@ -269,12 +285,12 @@ class _Cutter:
         from iree.compiler import ir
 
         copy = parse_stablehlo(self._text, self._module.context)
-        main = _main(copy)
+        main = find_function(copy, self._function)
         block = main.regions[0].blocks[0]
         operations = [op.operation for op in block.operations]
         needed: dict[_Value, None] = {}
         for index, used in enumerate(self._uses[:-1]):
-            if self._levels[index] != level or self._operations[index].name in _NAMES:
+            if self._levels[index] != level or self._speaks[index]:
                 continue
             needed.update(dict.fromkeys(v for v in self._resting(used) if self._comes_in(v, level)))
         needed.update(dict.fromkeys(v for v in self._resting(outputs) if v.operation is None))
@@ -303,6 +319,8 @@ class _Cutter:
         for op in list(copy.body.operations):
             if op.operation != main:
                 op.operation.erase()
+        main.attributes["sym_name"] = ir.StringAttr.get("main")
+        main.attributes["sym_visibility"] = ir.StringAttr.get("public")
         stream = io.BytesIO()
         copy.operation.write_bytecode(stream)
         taken = tuple(self._input_number(value) for value in inputs)
@@ -326,7 +344,7 @@ class _Cutter:
         made = self._levels[value.operation]
         if made is None:
             return False
-        return made != level or self._operations[value.operation].name in _NAMES
+        return made != level or self._speaks[value.operation]
 
     def _position(self, value: _Value) -> tuple[int, int]:
         return (-1 if value.operation is None else value.operation, value.place)
@@ -367,11 +385,9 @@ class _Cutter:
             "all_to_all": ("split_dimension", "concat_dimension"),
         }.get(kind, ("", ""))
         axis, onto = (int(ir.IntegerAttr(attributes[n]).value) if n else 0 for n in axes)
-        first = self._uses[index][0]
-        weight = first.operation is None and first.place in self._weights
         return Collective(
             kind=kind,
-            input=self._numbers[_Value(-1, first.place) if weight else first],
+            input=self._given(self._uses[index][0]),
             output=self._number(_Value(index, 0)),
             # -1 fills up groups that are smaller than others.
             groups=tuple(tuple(n for n in row if n >= 0) for row in rows),
@@ -380,6 +396,32 @@ class _Cutter:
             onto=onto,
             where=place,
         )
+
+    def _flow(self, index: int) -> Flow:
+        """A loop or a branch, each of whose ways is cut as a program is."""
+        from iree.compiler import ir
+
+        operation = self._operations[index]
+        called = ir.ArrayAttr(operation.attributes["called_computations"])
+        names = [ir.FlatSymbolRefAttr(each).value for each in called]
+        given = [self._known[value] for value in operation.operands]
+        return Flow(
+            kind=kind_of(ir.StringAttr(operation.attributes["edgec.kind"]).value),
+            inputs=tuple(self._given(value) for value in given),
+            outputs=tuple(
+                self._number(_Value(index, place)) for place in range(len(operation.results))
+            ),
+            cuts=tuple(
+                _Cutter(self._text, self._module, self._name, frozenset(), name).cut()
+                for name in names
+            ),
+            where=place_of_location(str(operation.location)) or "",
+        )
+
+    def _given(self, value: _Value) -> int:
+        """The number of a value that a part, or the caller, has given."""
+        is_weight = value.operation is None and value.place in self._weights
+        return self._numbers[_Value(-1, value.place) if is_weight else value]
 
     def _reduction(self, operation: Any, kind: str, place: str) -> str:
         """The one operation that a reduction applies."""
@@ -399,15 +441,13 @@ class _Cutter:
         )
 
 
-def _main(module: Any) -> Any:
+def _speaks(operation: Any) -> bool:
+    """Whether devices speak to each other in an operation: it stands between parts."""
     from iree.compiler import ir
 
-    return next(
-        op.operation
-        for op in module.body.operations
-        if op.operation.name == "func.func"
-        and ir.StringAttr(op.operation.attributes["sym_name"]).value == "main"
-    )
+    if operation.name != "stablehlo.custom_call":
+        return operation.name in _NAMES
+    return bool(ir.StringAttr(operation.attributes["call_target_name"]).value == LOOP)
 
 
 def _of(value: _Value, block: Any, operations: Sequence[Any]) -> Any:

@@ -9,6 +9,7 @@ import fnmatch
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import numpy as np
 
 from edgec.exporters.from_jax.refusals import place_of_location
 from edgec.exporters.mesh.asking import Shardy, uneven
-from edgec.exporters.mesh.cut import Cut, Part, cut_program
+from edgec.exporters.mesh.cut import Cut, Flow, Part, cut_program
+from edgec.exporters.mesh.ways import Turns, Way, collectives_within
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError, UnsupportedOp, UsageError
@@ -32,16 +34,57 @@ class Sharded:
     """One function for a mesh.
 
     Attributes:
+        signature: as its caller sees it: whole arrays.
         parts: of the program, in order.
-        route: what the devices do.
+        way: what the devices do.
+        inputs: how each input is cut.
+        outputs: how each output is cut.
         weights: how each is cut.
         lifted: the names that weights got which were constants of the program.
+        unsummed: of each input, then of each output the axes of the mesh along which devices hold
+            what is not summed yet.
     """
 
+    signature: Signature
     parts: tuple[TracedFunction, ...]
-    route: Route
+    way: Way
+    inputs: tuple[Sharding, ...]
+    outputs: tuple[Sharding, ...]
     weights: Mapping[str, Sharding]
     lifted: tuple[str, ...] = ()
+    unsummed: tuple[tuple[str, ...], ...] = ()
+
+    @cached_property
+    def route(self) -> Route:
+        """The same as a route.
+
+        Raises:
+            UnsupportedOp: devices speak to each other in a loop or branch, or an array goes in or
+                out before it is summed.
+        """
+        if any(self.unsummed):
+            raise UnsupportedOp(
+                f"an array goes in or out of {self.signature.name} before it is summed (unreduced)",
+                hint="sum it in the program: jax.sharding.reshard(array, a sharding without it)",
+            )
+        steps: list[Call | Collective] = []
+        for step in self.way.steps:
+            if isinstance(step, Turns):
+                first = next(collectives_within(step))
+                raise UnsupportedOp(
+                    f"{self.signature.name} has a collective ({first.kind}) inside a {step.kind}, "
+                    "and devices speak to each other between parts of a program only",
+                    where=first.where or step.where or None,
+                    hint="give the loop a fixed number of rounds, which are written out (up to "
+                    "20,000 operations), or take it out of the loop",
+                )
+            steps.append(step)
+        return Route(
+            signature=self.signature,
+            inputs=self.inputs,
+            outputs=tuple(zip(self.way.outputs, self.outputs, strict=True)),
+            steps=tuple(steps),
+        )
 
 
 def partition(
@@ -97,8 +140,23 @@ def partition(
     is_weight = frozenset(i for i, role in enumerate(roles) if isinstance(role, Parameter))
     made = cut_program(text, name, weights=is_weight)
     values = {**traced.parameters, **lifted}
-    parts, route = _assembled(traced, roles, cuts, made, reply["results"], values)
-    return Sharded(parts=parts, route=route, weights=weights, lifted=tuple(lifted))
+    parts, way, outputs = _assembled(traced, roles, made, reply["results"], values)
+    inputs = {r.index: place for place, r in enumerate(roles) if isinstance(r, Input)}
+    places = {r.index: place for place, r in enumerate(traced.results) if isinstance(r, Output)}
+    held, given = reply["unsummed"]
+    return Sharded(
+        signature=traced.signature,
+        parts=parts,
+        way=way,
+        inputs=tuple(cuts[inputs[index]] for index in sorted(inputs)),
+        outputs=outputs,
+        weights=weights,
+        lifted=tuple(lifted),
+        unsummed=(
+            *(tuple(held[inputs[index]]) if held else () for index in sorted(inputs)),
+            *(tuple(given[places[index]]) if given else () for index in sorted(places)),
+        ),
+    )
 
 
 def _refuse_open(traced: TracedFunction) -> None:
@@ -268,42 +326,77 @@ def _sharding(value: Any) -> Sharding:
 def _assembled(
     traced: TracedFunction,
     roles: Sequence[Role],
-    cuts: Sequence[Sharding],
     made: Cut,
     results: Sequence[Any],
     weights: Mapping[str, np.ndarray],
-) -> tuple[tuple[TracedFunction, ...], Route]:
-    """Parts with names and signatures; the route numbers inputs as the signature does."""
+) -> tuple[tuple[TracedFunction, ...], Way, tuple[Sharding, ...]]:
+    """Parts with names and signatures, the way, and how outputs are cut.
+
+    The way numbers inputs as the signature does.
+    """
     whole = traced.signature
-    # Values are numbered from the arguments on; a route begins with the inputs alone.
+    # Values are numbered from the arguments on; a way begins with the inputs alone.
     number = {i: role.index for i, role in enumerate(roles) if isinstance(role, Input)}
     for value in made.types:
         if value not in number and not (value < len(roles)):
             number[value] = len(whole.inputs) + value - len(roles)
     parts: list[TracedFunction] = []
-    steps: list[Call | Collective] = []
-    for step in made.steps:
-        if isinstance(step, Collective):
-            steps.append(_renumbered(step, number))
-            continue
-        part, call = _named_part(step, f"{whole.name}_part{len(parts)}", roles, made, number, whole)
-        used = {r.name for r in part.arguments if isinstance(r, Parameter)}
-        parts.append(_with_weights(part, {n: weights[n] for n in weights if n in used}))
-        steps.append(call)
-    inputs = [
-        cut
-        for _, cut in sorted(
-            (role.index, cut)
-            for role, cut in zip(roles, cuts, strict=True)
-            if isinstance(role, Input)
-        )
-    ]
+    steps = _steps(made, _Naming(number, whole, roles, weights), parts)
     outputs: list[tuple[int, Sharding]] = [(0, ())] * len(whole.outputs)
     for role, value, cut in zip(traced.results, made.results, results, strict=True):
         if isinstance(role, Output):
             outputs[role.index] = (number[value], _sharding(cut))
-    route = Route(signature=whole, inputs=tuple(inputs), outputs=tuple(outputs), steps=tuple(steps))
-    return tuple(parts), route
+    way = Way(
+        inputs=len(whole.inputs), outputs=tuple(value for value, _ in outputs), steps=tuple(steps)
+    )
+    return tuple(parts), way, tuple(cut for _, cut in outputs)
+
+
+@dataclass(frozen=True)
+class _Naming:
+    """How a cut's values are numbered in its way, and what the arguments are."""
+
+    number: Mapping[int, int]
+    whole: Signature
+    roles: Sequence[Role]
+    weights: Mapping[str, np.ndarray]
+
+
+def _steps(
+    made: Cut, naming: _Naming, parts: list[TracedFunction]
+) -> list[Call | Collective | Turns]:
+    """The steps of a cut; parts are added to those that there are."""
+    steps: list[Call | Collective | Turns] = []
+    number, roles = naming.number, naming.roles
+    for step in made.steps:
+        if isinstance(step, Collective):
+            steps.append(_renumbered(step, number))
+            continue
+        if isinstance(step, Flow):
+            steps.append(
+                Turns(
+                    kind=step.kind,
+                    inputs=tuple(number[value] for value in step.inputs),
+                    outputs=tuple(number[value] for value in step.outputs),
+                    ways=tuple(_way_within(cut, naming.whole, parts) for cut in step.cuts),
+                    where=step.where,
+                )
+            )
+            continue
+        name = f"{naming.whole.name}_part{len(parts)}"
+        part, call = _named_part(step, name, roles, made, number, naming.whole)
+        used = {r.name for r in part.arguments if isinstance(r, Parameter)}
+        taken = {n: naming.weights[n] for n in naming.weights if n in used}
+        parts.append(_with_weights(part, taken))
+        steps.append(call)
+    return steps
+
+
+def _way_within(made: Cut, whole: Signature, parts: list[TracedFunction]) -> Way:
+    """The way of a loop or branch, whose arguments are values like all others."""
+    number = {value: value for value in (*range(made.arguments), *made.types)}
+    steps = _steps(made, _Naming(number, whole, (), {}), parts)
+    return Way(inputs=made.arguments, outputs=made.results, steps=tuple(steps))
 
 
 def _renumbered(step: Collective, number: Mapping[int, int]) -> Collective:

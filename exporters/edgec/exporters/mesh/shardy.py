@@ -17,6 +17,8 @@ from edgec.exporters.mesh.artifact import read
 from edgec.exporters.mesh.even import make_even, takes_even
 from edgec.exporters.mesh.flatten import flatten
 from edgec.exporters.mesh.leading import lead
+from edgec.exporters.mesh.loops import put_back, take_out
+from edgec.exporters.mesh.unsummed import forget_unsummed, mark_sums, take_out_sums, write_out
 from edgec.exporters.mesh.whole import NotCut, make_whole
 from edgec.toolchain.ir.functions import inside
 
@@ -25,11 +27,11 @@ __all__ = ["main"]
 _CLEAN = "builtin.module(symbol-dce,canonicalize,cse)"
 _PROPAGATE = "builtin.module(sdy-propagation-pipeline)"
 _RULES = "builtin.module(func.func(sdy-populate-op-sharding-rules))"
-_LOCAL = (
+_SPEAKING = (
     "builtin.module(func.func(sdy-insert-explicit-reshards{enable-full-version=true},"
-    "sdy-reshard-to-collectives))",
-    "builtin.module(sdy-convert-global-to-local)",
+    "sdy-reshard-to-collectives))"
 )
+_LOCAL = "builtin.module(sdy-convert-global-to-local)"
 _SMALLEST = 1024
 """Constants of fewer bytes stay in the code, on every device."""
 
@@ -44,8 +46,9 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         `arguments` and `results` (how each is cut), `lifted` (how many constants have become
-        arguments at the end), or `problem` and `place`, or `uneven`: the mesh does not divide an
-        argument as it is to be cut.
+        arguments at the end), `unsummed` (of each argument, then of each result the axes along
+        which devices hold what is not summed yet), or `problem` and `place`, or `uneven`: the mesh
+        does not divide an argument as it is to be cut.
     """
     from jax._src.interpreters.mlir import make_ir_context
     from jaxlib.mlir import ir
@@ -65,12 +68,19 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
             return {"uneven": True}
         try:
             _run(module, _PROPAGATE)
-            _run(module, _RULES)
+            unsummed = [_unsummed(main, name) for name in ("arg_attrs", "res_attrs")]
+            forget_unsummed(_functions(module).values())
             for function in _functions(module).values():
                 make_even(function, axes)
+            take_out(module, [main])
+            _run(module, _RULES)
+            for function in _functions(module).values():
                 make_whole(function)
-            for pipeline in _LOCAL:
-                _run(module, pipeline)
+            _run(module, _SPEAKING)
+            mark_sums(_functions(module).values())
+            _run(module, _LOCAL)
+            take_out_sums(_functions(module).values())
+            write_out(_functions(module).values(), axes)
         except ir.MLIRError as error:
             return _problem(error)
         except NotCut as error:
@@ -81,11 +91,14 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
             "arguments": _shardings(main, "arg_attrs", kind.inputs, axes),
             "results": _shardings(main, "res_attrs", kind.results, axes),
             "lifted": lifted,
+            "unsummed": unsummed,
         }
         for cuts in (found["arguments"], found["results"]):
             if isinstance(cuts, str):
                 return {"problem": cuts, "place": ""}
-        lead(main)
+        put_back(_functions(module))
+        for function in _functions(module).values():
+            lead(function)
         _forget(module)
         text = module.operation.get_asm(enable_debug_info=True)
         Path(request["output"]).write_text(text)
@@ -244,8 +257,6 @@ def _shardings(
             continue
         cuts = []
         sharding = sdy.TensorShardingAttr(own["sdy.sharding"])
-        if len(list(sharding.unreduced_axes)):
-            return "an array that comes in or goes out is not summed yet (unreduced)"
         for dim in sharding.dimension_shardings:
             names = []
             for axis in sdy.DimensionShardingAttr(dim).axes:
@@ -255,6 +266,20 @@ def _shardings(
                 names.append(reference.name)
             cuts.append(names)
         found.append(cuts)
+    return found
+
+
+def _unsummed(main: Any, name: str) -> list[list[str]]:
+    """Of each argument or result, as it is noted, the axes along which it is not summed yet."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy
+
+    found: list[list[str]] = []
+    notes = ir.ArrayAttr(main.attributes[name]) if name in main.attributes else ()
+    for note in map(ir.DictAttr, notes):
+        own = note["sdy.sharding"] if "sdy.sharding" in note else None  # noqa: SIM401
+        axes = () if own is None else sdy.TensorShardingAttr(own).unreduced_axes
+        found.append([sdy.AxisRefAttr(axis).name for axis in axes])
     return found
 
 

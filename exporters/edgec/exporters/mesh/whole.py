@@ -7,7 +7,7 @@ from typing import Any
 
 from edgec.toolchain.ir.functions import inside
 
-__all__ = ["NotCut", "make_whole"]
+__all__ = ["NotCut", "make_whole", "sharding_of"]
 
 _KNOWN = frozenset(
     f"stablehlo.{name}"
@@ -67,7 +67,7 @@ def make_whole(function: Any) -> None:
             continue
         for index, mapping in enumerate(rule.operand_mappings):
             operand = operation.operands[index]
-            sharding = _sharding_of(operand)
+            sharding = sharding_of(operand)
             whole = _without(sharding, mapping, moved)
             if whole is not None:
                 with ir.InsertionPoint(operation), operation.location:
@@ -111,8 +111,9 @@ def _refuse_cut(operation: Any) -> None:
     from jaxlib.mlir.dialects import sdy
 
     is_plain = operation.name.startswith("stablehlo.") and operation.name not in _PASSING
+    is_plain = is_plain and not _is_ours(operation)
     cuts = _per_value(operation.attributes["sdy.sharding"]) if _is_noted(operation) else []
-    operands = [_sharding_of(operand) for operand in operation.operands] if is_plain else []
+    operands = [sharding_of(operand) for operand in operation.operands] if is_plain else []
     dims = [
         dim
         for sharding in (*cuts, *filter(None, operands))
@@ -120,6 +121,16 @@ def _refuse_cut(operation: Any) -> None:
     ]
     if is_plain and any(len(list(dim.axes)) for dim in dims):
         raise NotCut(operation)
+
+
+def _is_ours(operation: Any) -> bool:
+    """Whether it stands for what edgec writes later, whose operands are cut as they have to be."""
+    from jaxlib.mlir import ir
+
+    if operation.name != "stablehlo.custom_call":
+        return False
+    target = ir.StringAttr(operation.attributes["call_target_name"]).value
+    return bool(target.startswith("edgec."))
 
 
 def _is_noted(operation: Any) -> bool:
@@ -141,7 +152,7 @@ def _is_sum(operation: Any) -> bool:
     return inner == ["stablehlo.add", "stablehlo.return"]
 
 
-def _sharding_of(value: Any) -> Any | None:
+def sharding_of(value: Any) -> Any | None:
     """How a value is cut, as its operation or its function says; None where neither does."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy
@@ -162,6 +173,8 @@ def _sharding_of(value: Any) -> Any | None:
         return _per_value(owner.attributes["out_shardings"])[result.result_number]
     if owner.name in ("sdy.reshard", "sdy.sharding_constraint"):
         return sdy.TensorShardingAttr(owner.attributes["sharding"])
+    if owner.name.startswith("sdy.") and "out_sharding" in owner.attributes:
+        return sdy.TensorShardingAttr(owner.attributes["out_sharding"])
     return _given(owner, result.result_number)
 
 

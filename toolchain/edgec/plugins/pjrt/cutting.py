@@ -14,13 +14,12 @@ from edgec.exporters.mesh.partition import Sharded, partition
 from edgec.exporters.traced import TracedFunction
 from edgec.plugins.pjrt.arrays import arrays_as_numbers
 from edgec.plugins.pjrt.program import DONATED
-from edgec.plugins.pjrt.route import functions_of, route_as_numbers
+from edgec.plugins.pjrt.route import functions_of, way_as_numbers
 from edgec.plugins.pjrt.shardings import written_sharding
 from edgec.plugins.pjrt.spread import Spread
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError
 from edgec.runtime.mesh.plan import Mesh
-from edgec.runtime.mesh.sizes import sizes_of
 from edgec.runtime.signature import Signature, TensorSpec
 from edgec.toolchain.program import Dialect, Input, Output, Program, Provenance
 
@@ -34,6 +33,7 @@ class Whole:
     Attributes:
         function: as the partitioner takes it.
         plain: its bytes without the user's lines.
+        given: MLIR's names of what the results' elements are for JAX.
         donated: for each argument whether its memory is given away (1) or not (0).
         meshes: the axes of each that it names.
     """
@@ -41,6 +41,7 @@ class Whole:
     function: TracedFunction
     plain: bytes
     name: str
+    given: tuple[str, ...]
     donated: tuple[int, ...]
     meshes: tuple[Mapping[str, int], ...]
 
@@ -75,6 +76,7 @@ def read_whole(program: bytes, shardy: Shardy) -> Whole:
         ),
         plain=plain,
         name=str(found["name"]),
+        given=tuple(found["given"]),
         donated=tuple(found["donated"]),
         meshes=tuple({str(axis): int(size) for axis, size in each} for each in found["meshes"]),
     )
@@ -99,24 +101,25 @@ def spread(whole: Whole, devices: int, shardy: Shardy) -> tuple[Program | None, 
     if made.parts:
         provenance = Provenance(framework="jax", versions={}, source=whole.name)
         program = assemble(made.parts, provenance=provenance)
-    route = made.route
-    cuts = [*route.inputs, *(cut for _, cut in route.outputs)]
-    sizes = sizes_of(route, mesh, {part.signature.name: part.signature for part in made.parts})
+    inputs = [spec.dtype for spec in made.signature.inputs]
+    results = {p.signature.name: [s.dtype for s in p.signature.outputs] for p in made.parts}
+    cuts = (*made.inputs, *made.outputs)
     return program, Spread(
-        functions=functions_of(route),
-        route=route_as_numbers(route, devices, {n: dtype for n, (_, dtype) in sizes.items()}),
-        arrays=arrays_as_numbers(_arrays(made, mesh)),
-        shardings=tuple(written_sharding(cut, mesh) for cut in cuts),
+        functions=functions_of(made.way),
+        route=way_as_numbers(made.way, devices, inputs, results),
+        arrays=arrays_as_numbers(_arrays(made, mesh), whole.given),
+        shardings=tuple(
+            written_sharding(cut, mesh, unsummed)
+            for cut, unsummed in zip(cuts, made.unsummed, strict=True)
+        ),
     )
 
 
 def _arrays(made: Sharded, mesh: Mesh) -> list[tuple[DType, tuple[int, ...]]]:
     """The type and sizes of each argument, and then of each result, on one device."""
     found = []
-    route = made.route
-    specs = (*route.signature.inputs, *route.signature.outputs)
-    cuts = (*route.inputs, *(cut for _, cut in route.outputs))
-    for spec, cut in zip(specs, cuts, strict=True):
+    specs = (*made.signature.inputs, *made.signature.outputs)
+    for spec, cut in zip(specs, (*made.inputs, *made.outputs), strict=True):
         sizes = [int(str(size)) for size in spec.shape]
         for axis, names in enumerate(cut):
             for name in names:

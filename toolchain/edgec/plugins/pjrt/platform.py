@@ -100,25 +100,14 @@ def _lower_as_edgec_does(platform: str, devices: str) -> None:
 
     several = "," in devices
     for primitive, rule in lowering_rules():
-        is_map = several and primitive is shard_map.shard_map_p
-        lowered = _of_one_device(rule) if is_map else rule
-        mlir.register_lowering(primitive, lowered, platform=platform)
+        if several and primitive is shard_map.shard_map_p:
+            continue  # the devices are there, also those of a mesh of one
+        mlir.register_lowering(primitive, rule, platform=platform)
     mlir._platforms_with_donation.append(platform)
     # Where there is one device, shardings are calls that are easily taken out; where there are more
     # they say how programs are cut, in Shardy's own dialect.
     jax.config.update("jax_use_shardy_partitioner", several)
     source_info_util.register_exclusion(str(Path(__file__).parents[2]))
-
-
-def _of_one_device(rule: Any) -> Any:
-    """A rule for meshes of one device; JAX's own for others, whose devices are there."""
-    from jax._src import shard_map
-
-    def lowered(ctx: Any, *nodes: Any, mesh: Any, **params: Any) -> Any:
-        chosen = rule if mesh.size == 1 else shard_map._shard_map_lowering
-        return chosen(ctx, *nodes, mesh=mesh, **params)
-
-    return lowered
 
 
 def _fail_later(platform: str, error: EdgecError) -> None:

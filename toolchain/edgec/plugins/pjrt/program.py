@@ -1,12 +1,15 @@
 """A program as JAX gives it to PJRT: read, freed of what only XLA is told, and compiled."""
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from edgec import toolchain
+from edgec.exporters.entry import plain_entry
 from edgec.plugins.pjrt import FUNCTION
+from edgec.plugins.pjrt.arrays import NARROW_NUMBERS, arrays_as_numbers
 from edgec.targets import for_capability
 from edgec.toolchain.describe import describe
 from edgec.toolchain.ir.functions import entry_block, find_function, functions
@@ -32,12 +35,15 @@ class Read:
         plain: its bytes without the user's lines.
         name: what JAX calls it.
         donated: for each argument whether its memory is given away (1) or not (0).
+        outputs: each result's type as PJRT numbers it, rank and sizes, one after the other; none
+            where the module says so.
     """
 
     program: Program
     plain: bytes
     name: str
     donated: tuple[int, ...]
+    outputs: tuple[int, ...]
 
 
 def read(data: bytes) -> Read:
@@ -52,10 +58,24 @@ def read(data: bytes) -> Read:
         module = parse_stablehlo(data, context)
         name = ir.StringAttr(module.operation.attributes["sym_name"]).value
         donated = _take_advice(module)
+        given = plain_entry(ir, module, find_function(module, FUNCTION))
         bytecode = _bytecode(module)
         program = Program(bytecode=bytecode, info=describe(module, name))
+        outputs = _outputs(program, given)
         passmanager.PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)
-        return Read(program=program, plain=_bytecode(module), name=name, donated=donated)
+        return Read(
+            program=program, plain=_bytecode(module), name=name, donated=donated, outputs=outputs
+        )
+
+
+def _outputs(program: Program, given: Sequence[str]) -> tuple[int, ...]:
+    """What JAX is to know of the results where their elements are narrower than the module's."""
+    if not set(given) & set(NARROW_NUMBERS):
+        return ()
+    (function,) = program.info.functions
+    specs = function.signature.outputs
+    arrays = [(spec.dtype, [int(str(size)) for size in spec.shape]) for spec in specs]
+    return arrays_as_numbers(arrays, given)
 
 
 def compile_for(what: str, program: Program, output: Path) -> None:

@@ -110,6 +110,8 @@ def _module(made: Made) -> list[bytes]:
         made.name.encode(),
         made.key.encode(),
         bytes(made.donated),
+        b"",
+        array("q", made.outputs).tobytes(),
     ]
 
 

@@ -4,7 +4,7 @@ Fields of `xla/xla_data.proto`. JAX asks an executable for these where the progr
 its arguments and results are cut.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -12,24 +12,34 @@ from edgec.runtime.mesh.plan import Mesh, Sharding
 
 __all__ = ["written_sharding"]
 
-_TYPE, _TILES, _DEVICES, _REPLICATE_LAST = 1, 3, 4, 6
-_REPLICATED, _OTHER = 0, 3
+_TYPE, _TILES, _DEVICES, _LAST = 1, 3, 4, 8
+_REPLICATED, _OTHER, _UNREDUCED = 0, 3, 6
 
 
-def written_sharding(cut: Sharding, mesh: Mesh) -> bytes:
-    """For an array of as many axes as `cut` has: whole everywhere, or in tiles."""
-    sizes = [int(np.prod([mesh.axes[name] for name in names], dtype=int)) for names in cut]
-    if all(size == 1 for size in sizes):
-        return bytes(_number(_TYPE, _REPLICATED))
+def written_sharding(cut: Sharding, mesh: Mesh, unsummed: Sequence[str] = ()) -> bytes:
+    """For an array of as many axes as `cut` has: whole everywhere, or in tiles.
+
+    Along the axes of the mesh that are `unsummed` devices hold what is to be summed; along what is
+    left after these and those that are cut, each has the same.
+    """
     axes = list(mesh.axes)
     named = [axis for names in cut for axis in names]
-    order = [axes.index(axis) for axis in (*named, *(a for a in axes if a not in named))]
+    same = [axis for axis in axes if axis not in named and axis not in unsummed]
+    sizes = [_together(names, mesh) for names in cut]
+    last = {_UNREDUCED: _together(unsummed, mesh), _REPLICATED: _together(same, mesh)}
+    last = {kind: size for kind, size in last.items() if size > 1}
+    if all(size == 1 for size in sizes) and _UNREDUCED not in last:
+        return bytes(_number(_TYPE, _REPLICATED))
+    order = [axes.index(axis) for axis in (*named, *unsummed, *same)]
     grid = np.arange(mesh.devices).reshape(tuple(mesh.axes.values()))
     devices = grid.transpose(order).reshape(-1).tolist()
-    rest = mesh.devices // int(np.prod(sizes))
-    tiles = [*sizes, rest] if rest > 1 else sizes
+    tiles = [*sizes, *last.values()]
     written = [*_number(_TYPE, _OTHER), *_list(_TILES, tiles), *_list(_DEVICES, devices)]
-    return bytes([*written, *(_number(_REPLICATE_LAST, 1) if rest > 1 else ())])
+    return bytes([*written, *(_list(_LAST, last) if last else ())])
+
+
+def _together(names: Iterable[str], mesh: Mesh) -> int:
+    return int(np.prod([mesh.axes[name] for name in names], dtype=int))
 
 
 def _number(field: int, value: int) -> Iterator[int]:

@@ -9,11 +9,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from edgec.runtime.mesh.plan import COLLECTIVES
 from edgec.toolchain.fingerprint import digest
 
 __all__ = ["Spread", "cutters", "is_spread"]
 
-_DIALECT = b"sdy"
+_WORDS = (b"sdy", *(kind.encode() for kind in COLLECTIVES))
 _FOLDERS = ("exporters/mesh", "plugins/pjrt")
 
 
@@ -55,8 +56,8 @@ class Spread:
 
 
 def is_spread(program: bytes, devices: int) -> bool:
-    """Whether a portable artifact is for several devices, or at least speaks of shardings."""
-    return devices > 1 or _DIALECT in program
+    """Whether a portable artifact is for several devices, or at least speaks as if it were."""
+    return devices > 1 or any(word in program for word in _WORDS)
 
 
 @cache

@@ -29,6 +29,7 @@ class Made:
         key: what it is made of, as one word.
         name: what JAX calls the program.
         donated: for each argument whether its memory is given away (1) or not (0).
+        outputs: each result's type as PJRT numbers it, rank and sizes; none where the module says.
         spread: of a program for several devices what they do.
     """
 
@@ -36,6 +37,7 @@ class Made:
     key: str
     name: str
     donated: tuple[int, ...]
+    outputs: tuple[int, ...] = ()
     spread: Spread | None = None
 
 
@@ -94,8 +96,15 @@ class Store:
             path = Path(self._folder.name) / f"{plain}.vmfb"
             with contextlib.nullcontext() if apart else working_here(answered):
                 compile_for(what, found.program, path)
-            made = Made(path=path, key=plain, name=found.name, donated=found.donated)
-            self._cache.put(plain, path.read_bytes(), {"name": made.name, "donated": made.donated})
+            made = Made(
+                path=path,
+                key=plain,
+                name=found.name,
+                donated=found.donated,
+                outputs=found.outputs,
+            )
+            note = {"name": made.name, "donated": made.donated, "outputs": made.outputs}
+            self._cache.put(plain, path.read_bytes(), note)
         self._cache.put(key, b"", {"same": plain})
         return self._kept(plain) or made
 
@@ -135,5 +144,6 @@ class Store:
             key=key,
             name=note["name"],
             donated=tuple(note["donated"]),
+            outputs=tuple(note.get("outputs", ())),
             spread=Spread.from_json(note["spread"]) if "spread" in note else None,
         )
