@@ -260,7 +260,8 @@ class TextModel(Closing):
                 f"{self.module.module.path} holds {self.facts.context}",
                 hint="shorten it, or export the model with a larger --context",
             )
-        self._check_tokens(tokens)
+        # What is known has been looked at: a long text costs a token no more than a short one.
+        self._check_tokens(tokens[self._reader.common(tokens) :])
 
     def _check_tokens(self, tokens: Sequence[int]) -> None:
         wrong = next((t for t in tokens if not 0 <= t < self.facts.vocabulary), None)

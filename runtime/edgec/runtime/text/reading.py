@@ -1,5 +1,6 @@
 """Tokens to what follows them: the module's functions, and which tokens it has read."""
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -102,11 +103,10 @@ class Reader:
 
     def common(self, tokens: Sequence[int]) -> int:
         """How many of these are known; the last one is read again, for what follows it."""
-        known = 0
-        for one, other in zip(tokens[:-1], self.held, strict=False):
-            if one != other:
-                break
-            known += 1
+        known = len(self.held)
+        if known >= len(tokens) or list(tokens[:known]) != self.held:
+            pairs = zip(tokens[:-1], self.held, strict=False)
+            known = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
         # Of what is known a recurrent model can take nothing back.
         return 0 if self._facts.recurrent and known < len(self.held) else known
 
