@@ -27,8 +27,9 @@ from benchmarks.zoo.sweep import CodeChanged, Sweep, code_digest, folder_of
 
 _TARGETS = ("cpu", "vulkan")
 _STEPS = ("built", "right", "ready", "speed", "compile", "arm")
-"""What `--only` may ask for: which names have a model (and why others have none), proofs, all that timing needs made, times of calls and of compiling,
-instructions on 64-bit Arm (after `benchmarks/zoo/arm/machine.sh build/arm64`)."""
+"""What `--only` may ask for: which names have a model (and why others have none), proofs, all that
+timing needs made, times of calls and of compiling, instructions on 64-bit Arm (after
+`benchmarks/zoo/arm/machine.sh build/arm64`)."""
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from typing import Any
 __all__ = ["fitted"]
 
 _SECONDS = 100
-"""For all tries of one family."""
+"""Of a core's work, for all tries of one family."""
 
 _WIDTH, _HEAD, _RANK, _HEADS = 64, 16, 16, 4
 _COUNTS = {
@@ -69,7 +69,7 @@ def fitted(
     """
     whole = kind()
     given, twice = (_cut(whole, shared, times) for times in (1, 2))
-    end = time.monotonic() + _SECONDS
+    end = time.thread_time() + _SECONDS
     problems: list[Exception] = []
     for changed in _tries(whole, given, twice):
         try:
@@ -77,7 +77,7 @@ def fitted(
             runs(config)
         except Exception as error:  # noqa: BLE001 - sizes that do not fit; others may
             problems.append(error)
-            if time.monotonic() > end:
+            if time.thread_time() > end:
                 break
         else:
             return config

@@ -85,7 +85,7 @@ def inputs_for(model: Any) -> dict[str, Any]:
     """
     arguments = _arguments(model, _widths(model))
     chosen: dict[str, _Maker | None] = {a.name: a.choices[0] for a in arguments}
-    end = time.monotonic() + _SECONDS
+    end = time.thread_time() + _SECONDS
     best = _reach(model, chosen)
     for _ in range(_TURNS):
         before = best
@@ -93,7 +93,7 @@ def inputs_for(model: Any) -> dict[str, Any]:
             for choice in argument.choices:
                 if best.done:
                     return _made(chosen)
-                if time.monotonic() > end:
+                if time.thread_time() > end:
                     break
                 reached = _reach(model, {**chosen, argument.name: choice})
                 if reached.far > best.far:
@@ -113,13 +113,13 @@ def _further(
     """From where no single choice helps: tensors with an axis changed, and two choices at once."""
     now, sizes = dict(chosen), _sizes(model)
     arguments = _arguments(model, sizes)
-    end = time.monotonic() + _MORE_SECONDS
+    end = time.thread_time() + _MORE_SECONDS
     found = True
     while found and not best.done:
         found = False
         for changes in (_axes, _singles, _pairs):
             for change in changes(arguments, now, sizes):
-                if best.done or time.monotonic() > end:
+                if best.done or time.thread_time() > end:
                     return best, now
                 reached = _reach(model, {**now, **change})
                 if reached.furthest > best.furthest:
@@ -297,7 +297,7 @@ def _widths(model: Any) -> list[int]:
 
 
 def _sizes(model: Any) -> list[int]:
-    """Sizes that an axis may have: few, as guessed here, what it was made with, and its weights'."""
+    """Sizes that an axis may have: few, what it was made with, and its weights'."""
     own = (size for weight in model.parameters() for size in weight.shape)
     given = getattr(model, "config", {})
     told = (n for n in dict(given).values() if type(n) is int) if isinstance(given, dict) else ()
