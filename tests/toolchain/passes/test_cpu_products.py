@@ -144,7 +144,7 @@ class Tokens(torch.nn.Module):
 
 
 def test_a_product_of_what_is_constant_is_worked_out_by_the_compiler(tmp_path: Path) -> None:
-    """With a kernel of edgec's own in it, what the compiler works it out by has too little stack."""
+    """With a kernel of edgec's own in it, the module by which it does so has too little stack."""
     module, x = Tokens(), torch.randn(16, 256, generator=torch.Generator().manual_seed(1))
     program = export(module, (x,))
     output = tmp_path / "tokens.vmfb"
