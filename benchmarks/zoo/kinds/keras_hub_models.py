@@ -108,7 +108,8 @@ def _cut(
                 found[other] = several[:small]
     if side is not None and "image_shape" in inspect.signature(getattr(models, name)).parameters:
         found["image_shape"] = (side, side, 3)
-    return {**_sizes(getattr(models, name), known=found), **found}
+    asked = _sizes(getattr(models, name), known={"image_shape": None, **found})
+    return {**asked, **found}
 
 
 def _sizes(kind: Any, known: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
