@@ -8,6 +8,7 @@ gone on with. A fifth of each list is held out, to be looked at only when the wo
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
@@ -25,9 +26,10 @@ from benchmarks.zoo.subject import Subject, drawn, sampled
 from benchmarks.zoo.sweep import CodeChanged, Sweep, code_digest, folder_of
 
 _TARGETS = ("cpu", "vulkan")
-_STEPS = ("right", "ready", "speed", "compile", "arm")
-"""What `--only` may ask for: proofs, all that timing needs made, times of calls and of compiling,
-instructions on 64-bit Arm (after `benchmarks/zoo/arm/machine.sh build/arm64`)."""
+_STEPS = ("built", "right", "ready", "speed", "compile", "arm")
+"""What `--only` may ask for: which names have a model (and why others have none), proofs, all that
+timing needs made, times of calls and of compiling, instructions on 64-bit Arm (after
+`benchmarks/zoo/arm/machine.sh build/arm64`)."""
 
 
 def main() -> int:
@@ -56,6 +58,8 @@ def main() -> int:
     subjects = _subjects(chosen)
     with ThreadPoolExecutor(1 if alone else chosen.jobs) as pool:
         try:
+            if chosen.only == "built":
+                return _tell_missing(subjects, pool.map(sweep.missing, subjects))
             rows = list(pool.map(lambda s: sweep.one(s, again=chosen.again), subjects))
         except CodeChanged as changed:
             raise SystemExit(
@@ -176,6 +180,18 @@ def _tell(row: Row, there: bool) -> None:
     print(
         f"{row.key:44} {states}  {speed}  {reason[:160]}{'  (kept)' if there else ''}", flush=True
     )
+
+
+def _tell_missing(subjects: list[Subject], reasons: Iterable[str]) -> int:
+    """Print what has no model and why, as it comes; of what is held out, the names alone."""
+    there = 0
+    for subject, reason in zip(subjects, reasons, strict=True):
+        there += not reason
+        if reason:
+            said = "held out" if subject.held_out else reason
+            print(f"{subject.key:44} {said}", flush=True)
+    print(f"{there} of {len(subjects)} have a model")
+    return 0
 
 
 def _sum_up(rows: list[Row], targets: list[str], threads: tuple[int, ...]) -> None:

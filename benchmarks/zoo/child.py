@@ -1,7 +1,8 @@
 """The work on one model, each step in a process of its own; the result is one JSON object.
 
 python -m benchmarks.zoo.child list KIND
-python -m benchmarks.zoo.child export KIND NAME    in the model's folder
+python -m benchmarks.zoo.child build KIND NAME     in the model's folder: whether its library can
+python -m benchmarks.zoo.child export KIND NAME    in the same folder
 python -m benchmarks.zoo.child onnx KIND NAME      in the same folder: the model for the peers
 python -m benchmarks.zoo.child run TARGET          in the same folder
 python -m benchmarks.zoo.child beside TARGET       in the same folder: on IREE's driver and edgert's
@@ -41,6 +42,14 @@ def listed(kind: str) -> Any:
     from benchmarks.zoo.catalogue import kind_of
 
     return kind_of(kind).names()
+
+
+def built(kind: str, name: str) -> dict[str, Any]:
+    """Build the model, and nothing else; it leaves why there is none."""
+    from benchmarks.zoo.catalogue import kind_of
+
+    kind_of(kind).build(name)
+    return {}
 
 
 def exported(kind: str, name: str) -> dict[str, Any]:
@@ -195,7 +204,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Do a step, and leave what it came to in result.json in the current folder."""
     step, *arguments = sys.argv[1:] if words is None else words
     steps = {
-        **{"list": listed, "export": exported, "onnx": written, "run": ran},
+        **{"list": listed, "build": built, "export": exported, "onnx": written, "run": ran},
         **{"beside": beside, "compile": timed, "arm": on_arm},
     }
     try:

@@ -25,7 +25,7 @@ TIMED = "users"
 _TIMED_ON = "cpu"
 _CHILD = "benchmarks.zoo.child"
 _MEMORY = 10 << 30  # bytes of a step
-_BUILDING = ("export", "onnx", "arm")
+_BUILDING = ("build", "export", "onnx", "arm")
 """Steps that need a kind's libraries. The others must do without: what some of them bring
 (TensorFlow, for one) cannot be beside IREE's Vulkan driver."""
 
@@ -119,6 +119,16 @@ class Sweep:
         self.store.put(row)
         self.tell(row, False)
         return row
+
+    def missing(self, subject: Subject) -> str:
+        """Why a name of a list has no model here; empty if it has one. No row is made."""
+        folder = folder_of(subject)
+        there = folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        found = self._step(subject.kind, "build", subject.kind, subject.name, folder=folder)
+        if not there:
+            shutil.rmtree(folder, ignore_errors=True)
+        return str(found.get("what", ""))
 
     def _proved(self, row: Row, folder: Path, targets: Sequence[str]) -> Row:
         made_by = folder / "code"

@@ -18,7 +18,7 @@ __all__ = ["build", "names"]
 _MOST = 40_000_000  # parameters
 _WIDTH, _SIDE = 32, 16
 _SECONDS = 60.0
-"""After so long no other sizes are tried."""
+"""Of a core's work; after that no other sizes are tried."""
 
 
 def names() -> list[str]:
@@ -38,9 +38,9 @@ def build(name: str) -> Built:
     declare_torchvision()
     kind = _kind(name)
     problems: list[str] = []
-    end = time.monotonic() + _SECONDS
+    end = time.thread_time() + _SECONDS
     for sizes, filled in itertools.product((_SMALL, _LAYERS, {}), (False, True)):
-        if time.monotonic() > end:
+        if time.thread_time() > end:
             break
         try:
             model = _small(kind, {**_required(kind, filled=filled), **_cut(kind, sizes)})
@@ -61,20 +61,17 @@ def _small(kind: Any, values: Mapping[str, Any]) -> Any:
         with torch.device("meta"):
             kind(**values)  # says why
     while (count := _parameters(kind, values)) > _MOST:
-        smaller = {
-            name: half
+        smaller = [
+            {**values, name: less}
             for name, value in _numbers(kind, values).items()
-            if (half := _half(value)) != value
-        }
-        counts = {
-            name: size
-            for name, half in smaller.items()
-            if (size := _parameters(kind, {**values, name: half})) < count
-        }
-        if not counts:
+            for less in _smaller(value)
+        ]
+        size, best = min(
+            ((_parameters(kind, tried), tried) for tried in smaller), key=lambda one: one[0]
+        )
+        if size >= count:
             raise ValueError(f"{count // 1_000_000} million parameters")
-        best = min(counts, key=lambda name: counts[name])
-        values[best] = smaller[best]
+        values = best
     torch.manual_seed(0)
     return kind(**values).eval()
 
@@ -101,10 +98,14 @@ def _numbers(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _half(value: Any) -> Any:
+def _smaller(value: Any) -> list[Any]:
+    """A number's half; of several their halves, and all as the least of them or as a width."""
     if isinstance(value, int):
-        return value // 2
-    return type(value)(max(1, item // 2) for item in value)
+        return [value // 2]
+    sizes = {min(value), *(size for size in (_WIDTH, 2 * _WIDTH) if size < min(value))}
+    found = [type(value)(max(1, item // 2) for item in value)]
+    found += [type(value)(size for _ in value) for size in sorted(sizes)]
+    return [less for less in found if less != value]
 
 
 def _required(kind: Any, *, filled: bool) -> dict[str, Any]:

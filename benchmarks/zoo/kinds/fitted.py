@@ -5,6 +5,8 @@ stays. While the model is too large, the number is halved that makes it smallest
 run, each number that was cut is tried as it had been, and what is missing as a model needs it.
 """
 
+import importlib
+import inspect
 import itertools
 import re
 import time
@@ -14,7 +16,7 @@ from typing import Any
 __all__ = ["fitted"]
 
 _SECONDS = 100
-"""For all tries of one family."""
+"""Of a core's work, for all tries of one family."""
 
 _WIDTH, _HEAD, _RANK, _HEADS = 64, 16, 16, 4
 _COUNTS = {
@@ -67,7 +69,7 @@ def fitted(
     """
     whole = kind()
     given, twice = (_cut(whole, shared, times) for times in (1, 2))
-    end = time.monotonic() + _SECONDS
+    end = time.thread_time() + _SECONDS
     problems: list[Exception] = []
     for changed in _tries(whole, given, twice):
         try:
@@ -75,7 +77,7 @@ def fitted(
             runs(config)
         except Exception as error:  # noqa: BLE001 - sizes that do not fit; others may
             problems.append(error)
-            if time.monotonic() > end:
+            if time.thread_time() > end:
                 break
         else:
             return config
@@ -87,7 +89,8 @@ def _cut(whole: Any, shared: Mapping[str, Any], times: int) -> Numbers:
     given: Numbers = {}
     for path, part in _parts(whole):
         fields = _fields(part)
-        own: dict[str, Any] = {key: shared[key] for key in shared if key in vars(part)}
+        own = _own(part) if path else {}
+        own |= {key: shared[key] for key in shared if key in vars(part)}
         for key, value in vars(part).items():
             small = _small(key)
             if key in fields and _is_number(value) and small is not None and value > small:
@@ -95,6 +98,17 @@ def _cut(whole: Any, shared: Mapping[str, Any], times: int) -> Numbers:
         own |= _layers(part, own, fields, times)
         given |= {(*path, key): value for key, value in (own | _by_name(part, own)).items()}
     return given
+
+
+def _own(part: Any) -> dict[str, Any]:
+    """What a part was given by the configuration that holds it, and has not by itself."""
+    plain = vars(type(part)())
+    simple = int | float | str | list | tuple | None
+    return {
+        key: value
+        for key, value in vars(part).items()
+        if key in _fields(part) and isinstance(value, simple) and value != plain.get(key)
+    }
 
 
 def _by_name(part: Any, own: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,7 +158,7 @@ def _halved(kind: type[Any], given: Numbers, size: Callable[[Any], int], most: i
     while now > most:
         found: list[tuple[int, Numbers]] = []
         for path, value in _numbers(_made(kind, given)).items():
-            tried = {**given, path: value // 2}
+            tried = {**given, path: _half(value)}
             try:
                 found.append((size(_made(kind, tried)), tried))
             except Exception:  # noqa: BLE001 - halves that do not fit; others may
@@ -164,7 +178,7 @@ def _tries(whole: Any, given: Numbers, twice: Numbers) -> Iterator[Numbers]:
     }
     cut = [p for p in given if _is_number(given[p]) and _is_number(before.get(p))]
     more = {path: value for path, value in twice.items() if given.get(path) != value}
-    extra = (_missing(whole, given), more, _unset(whole))
+    extra = (_missing(whole, given), more, _unset(whole), *_alike(given, before))
     changes: list[Numbers] = [change for change in extra if change]
     for path in cut:
         if path[-1] not in ("vocab_size",) and not path[-1].endswith("token_id"):
@@ -173,6 +187,16 @@ def _tries(whole: Any, given: Numbers, twice: Numbers) -> Iterator[Numbers]:
         yield {**given, **one}
     for one, other in itertools.combinations(changes, 2):
         yield {**given, **one, **other}
+
+
+def _alike(given: Numbers, before: Numbers) -> Iterator[Numbers]:
+    """Numbers that were the same, of which some were cut and others not, as they had been."""
+    numbers = [path for path in before if _is_number(before[path])]
+    for value in sorted({before[path] for path in given if path in numbers}):
+        same = [path for path in numbers if before[path] == value]
+        cut = [path for path in same if given.get(path, value) != value]
+        if cut and len(cut) < len(same):
+            yield dict.fromkeys(cut, value)
 
 
 def _between(small: int, large: int) -> list[int]:
@@ -193,10 +217,23 @@ def _missing(whole: Any, given: Numbers) -> Numbers:
             if key == "rope_parameters" and not value:
                 kinds = dict.fromkeys(getattr(part, "layer_types", None) or ())
                 found[*path, key] = {name: dict(turn) for name in kinds} if kinds else turn
+        if getattr(part, "layer_types", ()) is None and (kinds := _kinds_of_layers(part)):
+            found[*path, "layer_types"] = (2 * kinds)[: max(2, len(kinds))]
+            found[*path, "num_hidden_layers"] = len(found[*path, "layer_types"])
         types = given.get((*path, "layer_types"))
         if types and not any("attention" in name.replace("linear_attention", "") for name in types):
             found[*path, "layer_types"] = [*types[:-1], "full_attention"]
     return found
+
+
+def _kinds_of_layers(config: Any) -> list[str]:
+    """Those of the library's kinds of layers that a configuration's model speaks of."""
+    from transformers.configuration_utils import ALLOWED_LAYER_TYPES
+
+    folder, _, name = type(config).__module__.rpartition(".")
+    model = importlib.import_module(f"{folder}.{name.replace('configuration_', 'modeling_')}")
+    source = inspect.getsource(model)
+    return [kind for kind in ALLOWED_LAYER_TYPES if f'"{kind}"' in source]
 
 
 def _unset(whole: Any) -> Numbers:
@@ -240,14 +277,24 @@ def _inside(config: Any) -> Iterator[tuple[tuple[str], Any]]:
 
 
 def _numbers(config: Any) -> Numbers:
-    """Every number that its constructor takes and that may be halved, by its path."""
+    """Every number, or list of some, that its constructor takes and that may be halved."""
     return {
         (*path, key): value
         for path, part in _parts(config)
         for key, value in vars(part).items()
-        if key in _fields(part) and _is_number(value) and value > 1 and "token" not in key
-        if key != "vocab_size"
+        if key in _fields(part) and "token" not in key and key != "vocab_size"
+        if _half(value) not in (None, value)
     }
+
+
+def _half(value: Any) -> Any:
+    """Half of a number, or of each of a list; not below one; None of what is neither."""
+    if isinstance(value, list | tuple):
+        halves = [_half(item) for item in value]
+        return None if not halves or None in halves else type(value)(halves)
+    if isinstance(value, float):
+        return max(1.0, value / 2) if value > 1 else None
+    return max(1, value // 2) if _is_number(value) and value > 0 else None
 
 
 def _fields(config: Any) -> frozenset[str]:

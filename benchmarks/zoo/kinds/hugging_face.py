@@ -2,14 +2,18 @@
 
 The library's mapping of configurations to models is the list. Sizes are cut by what an attribute's
 name says it counts, in several ways from very small to nearly the default; the first that builds
-and runs is taken. Inputs are made for the model's main input, or found by asking it.
+and runs is taken. Inputs are made for the model's main input, or found by asking it. Where no such
+cut fits, sizes are fitted one by one.
 """
 
 import contextlib
+import inspect
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
+from benchmarks.zoo.kinds.fitted import fitted
 from benchmarks.zoo.kinds.probing import inputs_for
 from benchmarks.zoo.kinds.torch_models import declare_torchvision, subject
 from benchmarks.zoo.subject import Built, Left
@@ -19,7 +23,7 @@ __all__ = ["CUTS", "Cuts", "build", "names", "parameters", "shortly", "small"]
 Cuts = Mapping[str, int]
 """What an attribute's name counts → how many there shall be."""
 
-_LENGTH, _PICTURE, _SOUND = 16, 64, 4000
+_LENGTH, _PICTURE, _SOUND, _WORDS = 16, 64, 4000, 256
 _MOST = 40_000_000  # parameters; a family that cannot be made smaller is left out
 
 
@@ -32,33 +36,26 @@ def names() -> list[str]:
 
 def build(name: str, auto: str = "AutoModel") -> Built:
     """A family's model with seeded weights, as one of the library's `Auto…` classes makes it."""
-    import torch
+    import transformers
 
     declare_torchvision()
-    torch.manual_seed(0)
-    problems = []
-    models = []
+    problems: list[str] = []
+    models: list[Any] = []
     for cuts in CUTS:
         try:
-            model, config = _made(name, cuts, auto)
+            model = _model(small(name, cuts, getattr(transformers, auto)), auto)
             models.append(model)
-            given = _inputs(model, config)
+            return subject(model, kwargs=_taken(model))
         except Exception as error:  # noqa: BLE001 - a cut that does not fit; another may
             problems.append(shortly(error))
-            continue
-        for inputs in (given, _masked(given), _turned(given)):
-            try:
-                with torch.no_grad():
-                    model(**inputs)
-            except Exception as error:  # noqa: BLE001 - nor do other inputs, perhaps
-                problems.append(shortly(error))
-                continue
-            return subject(model, kwargs=inputs)
-    for model in models[:1]:
+    asked = [partial(_asked, model) for model in models[:1]]
+    for made in (*asked, partial(_fitted, name, auto)):
         try:
-            return subject(model, kwargs=inputs_for(model))
-        except ValueError as error:
-            problems.append(str(error))
+            model, inputs = made()
+        except Exception as error:  # noqa: BLE001 - nothing fits, which is told with the rest
+            problems.append(shortly(error))
+        else:
+            return subject(model, kwargs=inputs)
     raise Left(f"no small {name} could be built: {'; '.join(dict.fromkeys(problems))}")
 
 
@@ -89,18 +86,59 @@ def shortly(error: Exception) -> str:
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:80]}"
 
 
-def _made(name: str, cuts: Cuts, auto: str) -> tuple[Any, Any]:
+def _model(config: Any, auto: str) -> Any:
+    """The seeded model that one of the library's classes makes, without a cache."""
     import torch
     import transformers
 
-    kind = getattr(transformers, auto)
-    config = small(name, cuts, kind)
     torch.manual_seed(0)
-    model = kind.from_config(config).eval()
+    model = getattr(transformers, auto).from_config(config).eval()
     for part in _parts(model.config):
         if hasattr(part, "use_cache"):
             part.use_cache = False
-    return model, config
+    return model
+
+
+def _taken(model: Any) -> dict[str, Any]:
+    """The first of the inputs made for it that a model takes.
+
+    Raises:
+        Exception: it takes none; what the first that were made came to.
+    """
+    import torch
+
+    problems: list[Exception] = []
+    given = _inputs(model, model.config)
+    for inputs in (given, _masked(model, given), _turned(given), _text(given)):
+        try:
+            with torch.no_grad():
+                model(**inputs)
+        except Exception as error:  # noqa: BLE001 - others may be taken
+            problems.append(error)
+        else:
+            return inputs
+    raise problems[0]
+
+
+def _asked(model: Any) -> tuple[Any, dict[str, Any]]:
+    return model, inputs_for(model)
+
+
+def _fitted(name: str, auto: str) -> tuple[Any, dict[str, Any]]:
+    """A model whose sizes are fitted until it runs, of a family that no cut of names suits."""
+    import transformers
+
+    shared = {"vocab_size": _WORDS, "return_dict": True}
+    shared |= {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    config = fitted(
+        transformers.CONFIG_MAPPING[name],
+        shared,
+        partial(parameters, auto=getattr(transformers, auto)),
+        lambda config: _taken(_model(config, auto)),
+        most=_MOST,
+    )
+    model = _model(config, auto)
+    return model, _taken(model)
 
 
 _SMALL = {
@@ -119,7 +157,7 @@ _SMALL = {
     r"^(state_size|ssm_state_size|mamba_d_state|mamba_dt_rank)$": 16,
     r"^(mamba_d_ssm|lru_width)$": 64,
     r"^(attn|expert)_layer_(period|offset)$": 2,
-    r"^(vocab_size|text_vocab_size)$": 256,
+    r"^(vocab_size|text_vocab_size)$": _WORDS,
     r"^(num_local_experts|num_experts|n_routed_experts)$": 4,
     r"^(num_experts_per_tok|num_experts_per_token|moe_top_?k|moe_topk)$": 2,
     r"^(image_size)$": _PICTURE,
@@ -165,17 +203,27 @@ def _cut(config: Any, cuts: Cuts) -> None:
             config.num_hidden_layers = len(kept)
 
 
-def _masked(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs with the mask that some models do not make themselves."""
+def _masked(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs with the masks that some models do not make themselves: all of it counts."""
     import torch
 
-    ids = inputs.get("input_ids")
-    return {**inputs, **({} if ids is None else {"attention_mask": torch.ones_like(ids)})}
+    masks = {}
+    for name, value in inputs.items():
+        mask = "attention_mask" if name == "input_ids" else f"{name}_mask"
+        if mask in inspect.signature(model.forward).parameters:
+            shape = value.shape if name == "input_ids" else value.shape[::2]
+            masks[mask] = torch.ones(shape, dtype=torch.long)
+    return {**inputs, **masks}
 
 
 def _turned(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Inputs with the features of sound last, as some models take them."""
     return {k: v.transpose(1, 2) if k == "input_features" else v for k, v in inputs.items()}
+
+
+def _text(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs without the picture, which some models want cut into pieces."""
+    return {k: v for k, v in inputs.items() if k != "pixel_values" or "input_ids" not in inputs}
 
 
 def _inputs(model: Any, config: Any) -> dict[str, Any]:
@@ -193,6 +241,8 @@ def _inputs(model: Any, config: Any) -> dict[str, Any]:
         height, width = size if isinstance(size, list | tuple) else (size, size)
         channels = getattr(vision, "num_channels", 3)
         found = {"pixel_values": torch.randn(1, channels, height, width)}
+    elif main == "input_values" and hasattr(config, "num_mel_bins"):  # a spectrum
+        found = {"input_values": torch.randn(1, config.max_length, config.num_mel_bins)}
     elif main == "input_values":
         channels = getattr(config, "audio_channels", None)
         shape = (1, _SOUND) if channels is None else (1, channels, _SOUND)
@@ -203,7 +253,7 @@ def _inputs(model: Any, config: Any) -> dict[str, Any]:
         found = {"input_features": torch.randn(1, bins, frames)}
     else:
         raise ValueError(f"no inputs are known for {main}")
-    accepted = model.forward.__code__.co_varnames
+    accepted = inspect.signature(model.forward).parameters
     if "decoder_input_ids" in accepted and config.is_encoder_decoder:
         found["decoder_input_ids"] = ids[:, :4]
     if "pixel_values" in accepted and main == "input_ids" and hasattr(config, "vision_config"):

@@ -125,3 +125,33 @@ def test_few_rows_are_declined_with_a_reason() -> None:
     report = run_passes(export(jnp.matmul, x), "cpu:x86-64-v4")
     assert report.kernels is not None
     assert "2 rows and 300 columns" in {left.reason for left in report.kernels.left}
+
+
+class Tokens(torch.nn.Module):
+    """Tokens that a model has learnt, of two kinds, which a layer turns before any input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        sizes = ((3, 256), (5, 256), (256, 256))
+        one, other, weights = (torch.randn(*size, generator=generator) for size in sizes)
+        self.one, self.other = torch.nn.Parameter(one), torch.nn.Parameter(other)
+        self.weights = torch.nn.Parameter(weights)
+
+    def forward(self, x):
+        tokens = torch.tanh(torch.cat([self.one, self.other]) @ self.weights.T)
+        return x @ tokens.T + (tokens @ self.weights.T).sum()
+
+
+def test_a_product_of_what_is_constant_is_worked_out_by_the_compiler(tmp_path: Path) -> None:
+    """With a kernel of edgec's own in it, the module by which it does so has too little stack."""
+    module, x = Tokens(), torch.randn(16, 256, generator=torch.Generator().manual_seed(1))
+    program = export(module, (x,))
+    output = tmp_path / "tokens.vmfb"
+    compile(program, "cpu", CompileOptions(output=output, check=False))
+    with load(output) as made:
+        (found,) = made["main"].call_flat([x.numpy()])
+    one, other, weights = (value.detach().double() for value in module.parameters())
+    tokens = torch.tanh(torch.cat([one, other]) @ weights.T)
+    expected = x.double() @ tokens.T + (tokens @ weights.T).sum()
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=2e-3)

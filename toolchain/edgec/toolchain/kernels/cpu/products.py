@@ -13,7 +13,7 @@ from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.read import element_type, shape_of
 from edgec.toolchain.ir.standing import stand_for
 from edgec.toolchain.ir.views import Digit, Strided, dense, joined
-from edgec.toolchain.ir.weights import Weights
+from edgec.toolchain.ir.weights import Weights, is_constant
 from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.plans import why_not_by_weights
 from edgec.toolchain.kernels.cpu.source.product import Matrices, ProductKernel
@@ -29,6 +29,9 @@ __all__ = ["place_products"]
 
 _LEAST_ROWS = 4
 _LEAST_FLOPS = 1 << 16
+_WORKED_OUT = "all of it is constant: worked out when the module is made"
+"""The compiler does so by a module of its own, whose kernels have less of a stack than a target's:
+one with a panel of packed columns ended it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +66,8 @@ def place_products(
         if isinstance(found, str) or why_not_by_weights(op, found, weights) is None:
             continue  # The plans of products by weights come next, and say so or take it.
         placed = _place(found, unit)
+        if all(weights.holds(side) and is_constant(side) for side in op.operands):
+            placed = Declined(reason=_WORKED_OUT)
         if isinstance(placed, Declined):
             refused[op] = placed
             continue
