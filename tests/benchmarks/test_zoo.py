@@ -360,3 +360,14 @@ def test_answers_that_a_generator_draws_are_not_settled(tmp_path: Path) -> None:
         found.append(unsettled(str(tmp_path / "m.onnx"), [x], [-x]))
     assert "other answers" in found[0]
     assert found[1] == ""
+
+
+@pytest.mark.slow
+def test_weights_of_a_language_model_are_chosen_by_what_the_library_writes() -> None:
+    from benchmarks.zoo.kinds.telling import ENOUGH, telling, tokens_of
+    from tests.exporters.language_models import model
+
+    settings = {"eos_token_id": None}
+    assert len(tokens_of(model("gemma2", **settings))) < 4  # each token is followed by itself
+    chosen = telling(lambda: model("gemma2", **settings), spread=0.2)
+    assert len(tokens_of(chosen)) >= ENOUGH

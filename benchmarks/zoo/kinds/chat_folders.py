@@ -6,6 +6,7 @@ writes greedily with its own cache. Encoders, and decoders that stand behind one
 models, though the library's list of causal ones has them.
 """
 
+import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from benchmarks.byte_words import tokenizer
 from benchmarks.zoo.kinds import hugging_face
 from benchmarks.zoo.kinds.fitted import fitted
+from benchmarks.zoo.kinds.telling import telling
 from benchmarks.zoo.kinds.torch_models import declare_torchvision
 from benchmarks.zoo.subject import Built, Left
 
@@ -44,8 +46,9 @@ def build(name: str) -> Built:
     problems = []
     for made in (*(partial(_made, cuts=cuts) for cuts in hugging_face.CUTS), _fitted):
         try:
-            model = made(name)
-            _writes(model)
+            config = made(name)
+            _writes(_seeded(config))
+            model = telling(partial(_seeded, config), spread=_SPREAD)
             folder = Path("folder").resolve()
             model.save_pretrained(folder)
         except Exception as error:  # noqa: BLE001 - a cut that does not fit; another may
@@ -65,14 +68,14 @@ def _made(name: str, cuts: hugging_face.Cuts) -> Any:
         if hasattr(part, "initializer_range"):
             part.initializer_range = _SPREAD
         part.pad_token_id, part.bos_token_id, part.eos_token_id = 0, _BEGIN, _END
-    return _seeded(config)
+    return config
 
 
 def _fitted(name: str) -> Any:
     """One whose sizes are fitted until it writes, of a family that no cut of names suits."""
     from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
-    config = fitted(
+    return fitted(
         CONFIG_MAPPING[name],
         {
             **{"vocab_size": _WORDS, "initializer_range": _SPREAD},
@@ -82,7 +85,6 @@ def _fitted(name: str) -> Any:
         lambda config: _writes(_seeded(config)),
         most=_MOST,
     )
-    return _seeded(config)
 
 
 def _seeded(config: Any) -> Any:
@@ -90,13 +92,7 @@ def _seeded(config: Any) -> Any:
     from transformers import AutoModelForCausalLM
 
     torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(config).eval()
-    with torch.no_grad():
-        for weight in model.parameters():
-            # A router of zeros likes all experts alike, and which ones it takes is left open.
-            if weight.ndim > 1 and not weight.any():
-                weight.normal_(0, _SPREAD)
-    return model
+    return AutoModelForCausalLM.from_config(copy.deepcopy(config)).eval()
 
 
 def _writes(model: Any) -> None:
