@@ -319,6 +319,34 @@ def test_vulkan_sorts_parts_of_rows(kind: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(values, np.take_along_axis(inputs[-1], expected, 1))
 
 
+PLACES = """func.func @main(%x: tensor<64x8xi32>) -> tensor<128xi32> {
+  %0 = stablehlo.convert %x : (tensor<64x8xi32>) -> tensor<64x8xi64>
+  %1 = stablehlo.slice %0 [0:64, 0:2] : (tensor<64x8xi64>) -> tensor<64x2xi64>
+  %2 = stablehlo.reshape %1 : (tensor<64x2xi64>) -> tensor<128xi64>
+  %3 = stablehlo.iota dim = 0 : tensor<128xi32>
+  %4:2 = "stablehlo.sort"(%2, %3) <{dimension = 0 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<i64>, %b: tensor<i64>, %c: tensor<i32>, %d: tensor<i32>):
+    %5 = stablehlo.compare LT, %a, %b, SIGNED : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    stablehlo.return %5 : tensor<i1>
+  }) : (tensor<128xi64>, tensor<128xi32>) -> (tensor<128xi64>, tensor<128xi32>)
+  return %4#1 : tensor<128xi32>
+}"""
+
+
+@pytest.mark.vulkan
+@pytest.mark.skipif(tools() is None, reason="no glslang is here (edgec[vulkan])")
+def test_numbers_that_were_widened_are_sorted_as_they_were(tmp_path: Path) -> None:
+    """Experts that a router chose, whose numbers PyTorch keeps in 64 bits."""
+    (tmp_path / "case.mlir").write_text(PLACES)
+    options = CompileOptions(output=tmp_path / "case.vmfb", cache=False, check=False)
+    x = np.random.default_rng(2).integers(-(2**31), 2**31, (64, 8)).astype(np.int32)
+    x[::3] = x[0]
+    with runtime.load(toolchain.compile(tmp_path / "case.mlir", "vulkan", options)) as loaded:
+        found = loaded["main"].call_flat([x])[0].numpy()
+    np.testing.assert_array_equal(found, np.argsort(x[:, :2].reshape(-1), kind="stable"))
+    assert b"edgec_order_128" in options.output.read_bytes()
+
+
 @pytest.mark.skipif(not has_triton(), reason="Triton is not here (edgec[cuda])")
 def test_on_cuda_there_may_be_many_rows() -> None:
     """Of workgroups along y and z a GPU takes 65,535, along x two thousand million."""

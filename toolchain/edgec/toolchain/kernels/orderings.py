@@ -16,6 +16,8 @@ from edgec.toolchain.match.ordering import Ordering, is_of_each, read_ordering
 __all__ = ["OrderRows", "place_ordering"]
 
 _MOST = 2**31 - 1
+_WORD = 32
+_MOVES = ("reshape", "slice", "transpose", "broadcast_in_dim", "concatenate", "reverse")
 OrderRows = Callable[[Ordering, Sequence[Any], Sequence[int]], Sequence[Any] | Declined]
 """From what is ordered, arrays whose last axis is sorted by the first of them, and the shape of
 what is kept, to what is kept of each and the places (i32), or why there is no kernel."""
@@ -47,6 +49,9 @@ def _results(op: Any, found: Ordering, order: OrderRows) -> list[Any] | Declined
     key = found.operands[found.key]
     moved = [key, *(value for value in others if value != key)]
     arrays = [write.transpose(_in_memory(value), last) for value in moved]
+    is_wide = getattr(write.element(key), "width", 0) > _WORD
+    if is_wide and not found.order.is_unsigned and _was_narrow(key):
+        arrays[0] = write.convert(arrays[0], ir.IntegerType.get_signless(_WORD))
     made = order(found, arrays, [*(sizes[at] for at in last[:-1]), found.kept])
     if isinstance(made, Declined):
         return made
@@ -65,6 +70,19 @@ def _in_memory(value: Any) -> Any:
     if isinstance(kind, ir.IntegerType) and kind.width == 1:
         return write.convert(value, ir.IntegerType.get_signless(8))
     return value
+
+
+def _was_narrow(value: Any) -> bool:
+    """Whether a value's 64-bit integers are 32-bit ones (places, say) that were widened."""
+    kind = write.element(value)
+    if not isinstance(kind, ir.IntegerType) or write.is_unsigned(kind):
+        return False
+    if kind.width <= _WORD:
+        return True
+    if (widened := made_by(value, "convert")) is not None:
+        return _was_narrow(widened.operands[0])
+    moved = next((op for name in _MOVES if (op := made_by(value, name)) is not None), None)
+    return moved is not None and all(map(_was_narrow, moved.operands))
 
 
 def _hand_over(old: Any, new: Any) -> None:
