@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from edgec.exporters import export_source
+from edgec.exporters.from_transformers.anew import token_behind
 from edgec.exporters.from_transformers.cache import reads_chunks
 from edgec.exporters.from_transformers.export import export_opened, facts_of
 from edgec.exporters.from_transformers.golden_text import golden_text
@@ -213,10 +215,59 @@ def test_guesses_for_a_recurrent_model_are_refused() -> None:
         export_opened(tiny.model("lfm2"), tiny.tokenizer(), context=32, speculate=4)
 
 
-def test_a_model_that_keeps_no_cache_is_told() -> None:
+def _without_cache() -> Any:
     from transformers import OpenAIGPTConfig, OpenAIGPTLMHeadModel
 
     torch.manual_seed(0)
     config = OpenAIGPTConfig(vocab_size=300, n_positions=64, n_embd=32, n_layer=1, n_head=2)
-    with pytest.raises(UnsupportedOp, match="writes nothing into the cache"):
-        export_opened(OpenAIGPTLMHeadModel(config).eval(), tiny.tokenizer(), context=32)
+    return OpenAIGPTLMHeadModel(config).eval()
+
+
+def test_a_model_that_keeps_no_cache_reads_a_text_anew() -> None:
+    """In eager PyTorch, beside the whole text in one pass."""
+    model = _without_cache()
+    behind = token_behind(model)
+    bundle = stepping(model, context=24, prefill=(8,), verify=2, behind=behind)
+    functions = {entry.name: entry.function for entry in bundle.entries}
+    text = torch.arange(24, dtype=torch.int32) * 7 % 250
+    with torch.no_grad():
+        right = model(text[None].long()).logits[0]
+        found = functions["decode"].__self__
+        for begin, end in ((0, 6), (6, 14), (14, 19)):
+            chunk = torch.zeros(8, dtype=torch.int32)
+            chunk[: end - begin] = text[begin:end]
+            best = functions["prefill_8"](chunk, torch.tensor(end - begin))
+            assert best == right[end - 1].argmax()
+            assert torch.allclose(found.logits, right[end - 1], atol=1e-5)
+        assert functions["decode"](text[19]) == right[19].argmax()
+        guesses = torch.stack([text[20], right[20].argmax().to(torch.int32)])
+        best = functions["verify_2"](guesses, torch.tensor(2))
+        assert best[0] == right[20].argmax()
+        assert best[1] >= 0
+        assert functions["reset"](torch.tensor(21)) == 21
+        assert functions["decode"](text[21]) == right[21].argmax()
+        assert functions["prefill_8"](text[:8], torch.tensor(8)) == -1  # no room
+
+
+@pytest.mark.slow
+def test_such_a_model_writes_what_transformers_writes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    program = export_opened(_without_cache(), tiny.tokenizer(), context=32)
+    assert "writes nothing into the cache" in caplog.text
+    assert "costs as much as reading 32" in caplog.text
+    module = compile(program, "cpu", CompileOptions(output=tmp_path / "model.vmfb", level=1))
+    assert module.facts.check.startswith("checked")
+
+
+def test_a_cache_is_refused_where_a_text_cannot_be_read_anew() -> None:
+    """CPM-Ant's tokens look at those behind them, and a prompt of its own stands before a text."""
+    from transformers import CpmAntConfig, CpmAntForCausalLM
+
+    torch.manual_seed(0)
+    config = CpmAntConfig(
+        **{"vocab_size": 300, "hidden_size": 32, "num_hidden_layers": 1, "prompt_length": 4},
+        **{"num_attention_heads": 2, "dim_head": 16, "dim_ff": 48, "prompt_types": 4},
+    )
+    with pytest.raises(UnsupportedOp, match="keeps 5 keys of one token"):
+        export_opened(CpmAntForCausalLM(config).eval(), tiny.tokenizer(), context=32)

@@ -12,6 +12,7 @@ from edgec.exporters.assemble import assemble
 from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.frameworks import FRAMEWORKS
 from edgec.exporters.from_torch.export import trace
+from edgec.exporters.from_transformers.anew import token_behind
 from edgec.exporters.from_transformers.cache import is_recurrent, reads_chunks
 from edgec.exporters.from_transformers.golden_answers import golden_answers
 from edgec.exporters.from_transformers.golden_text import golden_text
@@ -131,29 +132,23 @@ def export_opened(
         sizes = _sizes(prefill, ANSWER_SIZES, context)
         start = _start(model, tokenizer)
         facts = replace(facts, prefill=sizes, source=encoded.shape, start=start)
-    elif is_recurrent(model):
-        if speculate:
-            raise UnsupportedOp(
-                f"{type(model).__name__} keeps what all tokens so far have left, so guesses that "
-                "are wrong cannot be taken back",
-                hint="leave out --speculate",
-            )
-        sizes = _sizes(prefill, RECURRENT_SIZES, context)
-        if not reads_chunks(model):
-            _LOG.warning(
-                "%s goes on from what it has read with one token at a time: it reads a prompt as "
-                "slowly as it writes",
-                type(model).__name__,
-            )
-            sizes = ()
-        facts = replace(facts, prefill=sizes, recurrent=True)
+    if speculate and encoded is None and _keeps_states(model):
+        raise UnsupportedOp(
+            f"{type(model).__name__} keeps what all tokens so far have left, so guesses that "
+            "are wrong cannot be taken back",
+            hint="leave out --speculate",
+        )
     facts = replace(facts, verify=speculate)
+    try:
+        if encoded is None and is_recurrent(model):
+            facts = _recurrent(model, facts, prefill)
+        functions = _functions(model, facts)
+    except UnsupportedOp as refusal:
+        if encoded is not None:
+            raise
+        facts = replace(facts, prefill=sizes, recurrent=False)
+        functions = _read_anew(model, facts, refusal)
     framework = FRAMEWORKS["torch"]
-    functions = trace(
-        stepping(model, context=facts.context, prefill=sizes, verify=speculate),
-        dynamic=Dynamic.parse(None),
-        golden=False,  # `golden_text` makes them
-    )
     # Before any file is written: a template may be wrong, and a model may not generate.
     texts = golden_text if encoded is None else partial(golden_answers, encoded)
     golden = texts(model, tokenizer, facts)
@@ -170,6 +165,64 @@ def export_opened(
         text=facts,
     )
     return replace(program, golden=golden)
+
+
+def _keeps_states(model: Any) -> bool:
+    """Whether it is recurrent, as far as is known of what it keeps."""
+    try:
+        return is_recurrent(model)
+    except UnsupportedOp:
+        return False
+
+
+def _recurrent(model: Any, facts: TextFacts, prefill: Sequence[int]) -> TextFacts:
+    """The facts of a recurrent model, which may go on with one token alone."""
+    sizes = _sizes(prefill, RECURRENT_SIZES, facts.context)
+    if not reads_chunks(model):
+        _LOG.warning(
+            "%s goes on from what it has read with one token at a time: it reads a prompt as "
+            "slowly as it writes",
+            type(model).__name__,
+        )
+        sizes = ()
+    return replace(facts, prefill=sizes, recurrent=True)
+
+
+def _read_anew(model: Any, facts: TextFacts, refusal: UnsupportedOp) -> Sequence[TracedFunction]:
+    """The functions of a model whose text is read anew for each token, as a warning says.
+
+    Raises:
+        UnsupportedOp: the refusal, where that cannot be exported either.
+    """
+    behind = token_behind(model)
+    if behind is None:
+        raise refusal
+    try:
+        functions = _functions(model, facts, behind=behind)
+    except UnsupportedOp:
+        raise refusal from None
+    _LOG.warning(
+        "nothing is kept of a text but its tokens (%s): each token costs as much as reading %d; a "
+        "smaller --context makes it cheaper",
+        refusal.what,
+        facts.context,
+    )
+    return functions
+
+
+def _functions(
+    model: Any, facts: TextFacts, *, behind: int | None = None
+) -> Sequence[TracedFunction]:
+    """The functions of a model with these facts; `behind` as in `stepping`.
+
+    Raises:
+        UnsupportedOp: they cannot be traced.
+    """
+    bundle = stepping(
+        model, context=facts.context, prefill=facts.prefill, verify=facts.verify, behind=behind
+    )
+    # Without golden answers: `golden_text` makes them.
+    return trace(bundle, dynamic=Dynamic.parse(None), golden=False)
 
 
 def _check(prefill: Sequence[int], context: int | None) -> None:

@@ -5,7 +5,8 @@ tokens there are (`position`), which (`tokens`), their keys and values in each l
 scores of the next (`logits`). A call gives one token id back. The buffers of tokens are longer
 than the context by the largest chunk: a padded chunk always fits, and what lies behind
 `position` counts for nothing. A recurrent model's states are as large for any text; chunks are full
-then, and `reset` keeps all that was read or nothing.
+then, and `reset` keeps all that was read or nothing. Of a model that is read anew for each token
+nothing is kept but the tokens.
 """
 
 import inspect
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgec.exporters.bundle import Bundle, Entry
+from edgec.exporters.from_transformers.anew import scores_anew
 from edgec.exporters.from_transformers.cache import kept_cache, scores_of
 from edgec.exporters.from_transformers.choosing import choose, likeliest
 from edgec.exporters.from_transformers.source import Source, source_of
@@ -32,7 +34,14 @@ OWNER = "network"
 """What the module calls the model: its weights' names begin with this and a dot."""
 
 
-def stepping(model: Any, *, context: int, prefill: Sequence[int], verify: int = 0) -> Bundle:
+def stepping(
+    model: Any,
+    *,
+    context: int,
+    prefill: Sequence[int],
+    verify: int = 0,
+    behind: int | None = None,
+) -> Bundle:
     """The functions of a language model, with examples.
 
     Args:
@@ -40,6 +49,8 @@ def stepping(model: Any, *, context: int, prefill: Sequence[int], verify: int = 
         context: how many tokens a text may have.
         prefill: how many tokens a call takes, for each function that takes several.
         verify: how many tokens a call takes that checks guesses; 0 for no such function.
+        behind: the token that stands behind a text which is read anew for each token; None to keep
+            what is read.
 
     Raises:
         UnsupportedOp: its cache is of a kind that is not known; or it is recurrent, and there are
@@ -49,7 +60,7 @@ def stepping(model: Any, *, context: int, prefill: Sequence[int], verify: int = 
 
     length = context + max(*prefill, verify, 1)
     source = source_of(model, context)
-    module = _module(model, context=context, length=length, source=source)
+    module = _module(model, context=context, length=length, source=source, behind=behind)
     one = torch.zeros((), dtype=torch.int32)
     numbers = (one + 0.7, one + 40, one + 0.9, one + 0.05, one + 1.1, one)
     return Bundle(
@@ -84,7 +95,9 @@ def stepping(model: Any, *, context: int, prefill: Sequence[int], verify: int = 
     )
 
 
-def _module(model: Any, *, context: int, length: int, source: Source | None) -> Any:
+def _module(
+    model: Any, *, context: int, length: int, source: Source | None, behind: int | None
+) -> Any:
     """The model with its text as buffers."""
     import torch
 
@@ -102,7 +115,7 @@ def _module(model: Any, *, context: int, length: int, source: Source | None) -> 
             self.register_buffer("logits", torch.zeros(vocabulary), persistent=False)
             self.last_place = context - 1
             keeping = source.kept_cache if source is not None else kept_cache
-            self.cache = keeping(model, self, length)
+            self.cache = keeping(model, self, length) if behind is None else None
             self.states = getattr(self.cache, "states", ())
             self.add_module(OWNER, model)
 
@@ -122,7 +135,7 @@ def _module(model: Any, *, context: int, length: int, source: Source | None) -> 
         def verify(self, tokens: Any, count: Any) -> Any:
             size = tokens.shape[0]
             fits = (self.position + count <= context) & (count >= 1) & (count <= size)
-            scores = self._scores(tokens, torch.arange(size))
+            scores = self._scores(tokens, torch.arange(size), count)
             best = likeliest(scores)
             read = torch.ones((), dtype=torch.int32)
             right = fits
@@ -206,7 +219,7 @@ def _module(model: Any, *, context: int, length: int, source: Source | None) -> 
             fits = (after <= context) & (count >= (size if self.states else 1)) & (count <= size)
             before = [getattr(self, name).clone() for name in self.states]
             last = (count - 1).clamp(0, size - 1).to(torch.int64).reshape(1)
-            scores = self._scores(tokens, last)[0]
+            scores = self._scores(tokens, last, count)[0]
             for name, old in zip(self.states, before, strict=True):
                 state = getattr(self, name)
                 state.copy_(torch.where(fits, state, old))
@@ -214,15 +227,25 @@ def _module(model: Any, *, context: int, length: int, source: Source | None) -> 
             self.position.copy_(torch.where(fits, after, self.position))
             return torch.where(fits, likeliest(scores), -1)
 
-        def _scores(self, tokens: Any, kept: Any) -> Any:
-            """Scores of what follows some of the tokens, which are put behind the text."""
+        def _scores(self, tokens: Any, kept: Any, count: Any) -> Any:
+            """Scores of what follows some of the tokens, which are put behind the text.
+
+            Args:
+                tokens: a chunk, of which so many (`count`) are tokens.
+                kept: which of them.
+            """
             size = tokens.shape[0]
             start = self.position.to(torch.int64).clamp(0, length - size)
             places = torch.arange(size) + start
             self.tokens.index_copy_(0, places, tokens)
             if source is not None:
-                behind = source.scores(self, getattr(self, OWNER), tokens, places)
-                return behind.index_select(0, kept)
+                after = source.scores(self, getattr(self, OWNER), tokens, places)
+                return after.index_select(0, kept)
+            if behind is not None:
+                there = torch.arange(context) < self.position + count
+                whole = torch.where(there, self.tokens[:context], behind)
+                asked = places.index_select(0, kept).clamp(max=context - 1)
+                return scores_anew(getattr(self, OWNER), whole, asked)
             scores = scores_of(
                 getattr(self, OWNER),
                 self.cache,
