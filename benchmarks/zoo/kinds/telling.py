@@ -63,7 +63,10 @@ def tokens_of(model: Any) -> set[int]:
         given = torch.tensor([list(text.encode())])
         with torch.no_grad():
             whole: Sequence[int] = model.generate(
-                given, attention_mask=torch.ones_like(given), max_new_tokens=_LENGTH, do_sample=False
+                given,
+                attention_mask=torch.ones_like(given),
+                max_new_tokens=_LENGTH,
+                do_sample=False,
             )[0].tolist()
         found |= {*whole[given.shape[1] :]}
     return found
