@@ -34,6 +34,7 @@ _TAIL = """
 - **their time** is that of all kernels of a token, one by one, by edgert's time stamps on the GPU before and behind each, which take time themselves. In a call that is not timed a token's kernels are one graph on CUDA, and most of them begin while the one before them ends, so that a token takes less than their sum; on Vulkan they are commands that were recorded once, and each waits for the one before it.
 - **llama.cpp** reads the GGUF file itself (`benchmarks/text/llama_gpu.cpp`, built there with CUDA 13 for this GPU from the source that `llama-cpp-python` 0.3.36 ships); rows of edgec that say so have chunks of 64 tokens alone, the others 64 and 256.
 - **same tokens**: of those that the CPU (SmolLM2) and, of the 1B shape, `transformers` (H100) or the CPU (H200, with numbers from a seed in all blocks: `benchmarks/text/filled.py`) wrote greedily with the same weights. That shape chooses one token, or one by prompt, whatever it has read.
+- **8 of its 32 layers**: what a machine of 24 GB can export, since its floats are what the tokens are proved with; its words are its own outputs, so that a token reads as much as of two matrices of words.
 
 What a token's time on the GPU is made of, in microseconds:
 
@@ -42,6 +43,7 @@ What a token's time on the GPU is made of, in microseconds:
 <!-- not run: a GPU: and weights of hundreds of megabytes -->
 ```console
 $ python -m benchmarks.text.shapes llama-3.2-1b Q4_0 --words=SmolLM2.gguf -o llama.gguf
+$ python -m benchmarks.text.shapes llama-3.1-8b Q4_0 --layers=8 --words=SmolLM2.gguf -o llama8.gguf
 $ edgec export llama.gguf --external-weights=llama.safetensors -o llama.mlirbc
 $ edgec compile smol.mlirbc --target=cuda:sm_90 -o smol.vmfb                        # here, no GPU
 $ edgec compile smol.mlirbc --target=vulkan:nvidia-hopper -o smolv.vmfb
