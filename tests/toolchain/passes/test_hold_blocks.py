@@ -65,7 +65,7 @@ def test_through_vulkan_its_kernels_read_them(rows: int, kernel: str) -> None:
 
 
 @pytest.mark.skipif(not has_triton(), reason="its kernels need edgec[cuda]")
-@pytest.mark.parametrize(("rows", "kernel"), [(1, "block_rows"), (9, "block_product")])
+@pytest.mark.parametrize(("rows", "kernel"), [(1, "block_digits"), (9, "block_product")])
 def test_on_cuda_its_kernels_read_them(rows: int, kernel: str) -> None:
     target = find("cuda:sm_90")
     assert target.gpu is not None
