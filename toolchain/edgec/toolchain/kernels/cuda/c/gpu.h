@@ -29,41 +29,19 @@ typedef struct __attribute__((aligned(16))) { float x, y, z, w; } four;
 
 extern SHARED __attribute__((aligned(16))) char edgec_room[];
 
-ALWAYS u32 thread(void) {
-  u32 value;
-  __asm__("mov.u32 %0, %%tid.x;" : "=r"(value));
-  return value;
-}
-
-ALWAYS u32 group_x(void) {
-  u32 value;
-  __asm__("mov.u32 %0, %%ctaid.x;" : "=r"(value));
-  return value;
-}
-
-ALWAYS u32 group_y(void) {
-  u32 value;
-  __asm__("mov.u32 %0, %%ctaid.y;" : "=r"(value));
-  return value;
-}
-
-ALWAYS u32 group_z(void) {
-  u32 value;
-  __asm__("mov.u32 %0, %%ctaid.z;" : "=r"(value));
-  return value;
-}
-
-ALWAYS u32 groups_y(void) {
-  u32 value;
-  __asm__("mov.u32 %0, %%nctaid.y;" : "=r"(value));
-  return value;
-}
-
-ALWAYS u32 groups_x(void) {
-  u32 value;
-  __asm__("mov.u32 %0, %%nctaid.x;" : "=r"(value));
-  return value;
-}
+/* Who a thread is, by a register that tells it. */
+#define TOLD_BY(name, where)                         \
+  ALWAYS u32 name(void) {                            \
+    u32 value;                                       \
+    __asm__("mov.u32 %0, %%" where ";" : "=r"(value)); \
+    return value;                                    \
+  }
+TOLD_BY(thread, "tid.x")
+TOLD_BY(group_x, "ctaid.x")
+TOLD_BY(group_y, "ctaid.y")
+TOLD_BY(group_z, "ctaid.z")
+TOLD_BY(groups_y, "nctaid.y")
+TOLD_BY(groups_x, "nctaid.x")
 
 /* All threads of a group have come here, and see what the others wrote. */
 ALWAYS void meet(void) { __asm__ volatile("bar.sync 0;" ::: "memory"); }
@@ -138,11 +116,7 @@ ALWAYS u32 take_number(GLOBAL int *counter) {
 /* Groups that run together (from compute capability 9.0 on) write to the memory of one another, the
  * same structure in each: which of them this is, that all have come here, and that they have and
  * what they wrote before is there. */
-ALWAYS u32 rank_in_cluster(void) {
-  u32 value;
-  __asm__("mov.u32 %0, %%cluster_ctarank;" : "=r"(value));
-  return value;
-}
+TOLD_BY(rank_in_cluster, "cluster_ctarank")
 
 ALWAYS void arrive_in_cluster(void) {
   __asm__ volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
