@@ -9,6 +9,9 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 from iree.compiler import ir
 
@@ -190,6 +193,32 @@ def test_the_assembler_takes_what_clang_writes(tmp_path, target, text) -> None:
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     assert find_in_c(variant, Cache(folder=tmp_path / "cache")) == binary
+
+
+@pytest.mark.parametrize("computed", ["", "codes", "scale", "factors"])
+def test_what_an_earlier_kernel_may_compute_is_not_read_before_it_has_ended(computed) -> None:
+    known = {
+        "codes": np.arange(70 * 1024, dtype=np.int64).reshape(70, 1024).astype(np.int8),
+        "scale": np.linspace(-1, 1, 70 * 32, dtype=np.float16).reshape(70, 32),
+        "factors": np.linspace(1, 2, 1024, dtype=np.float32),
+    }
+
+    def row(x, given):
+        codes, scale, factors = (
+            given if n == computed else jnp.asarray(a) for n, a in known.items()
+        )
+        y = x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-5) * factors
+        weights = codes.astype(jnp.float32).reshape(70, 32, 32) * scale[..., None].astype(
+            jnp.float32
+        )
+        return y @ weights.reshape(70, 1024).T
+
+    x = jax.ShapeDtypeStruct((1, 1024), jnp.float32)
+    lowered = jax.jit(row, keep_unused=True).lower(x, known[computed or "factors"])
+    (variant,) = variants(str(lowered.compiler_ir("stablehlo")), "cuda:sm_90", folds=True)
+    facts = dict(variant.constants)
+    assert (variant.source, facts["NORMED"]) == ("block_digits", 1)
+    assert facts["EARLY"] == (1 if computed else 2)
 
 
 def test_without_clang_triton_has_a_kernel_for_each_of_those_in_c(monkeypatch, tmp_path) -> None:

@@ -234,6 +234,8 @@ def _of_few_rows(
             writes[f"c{number}"] = kind
         else:
             constants[f"c{number}"] = None
+    early = [value for each in call.products for value in parts_of(each.weights).values()]
+    early += [reads["norm"]] if "norm" in reads else []
     numbers = {f"outputs{n}": size for n, size in enumerate(outputs)}
     constants |= {f"outputs{n}": 0 for n in range(len(outputs), _MOST_SETS)}
     return Launch(
@@ -246,7 +248,8 @@ def _of_few_rows(
         writes=writes,
         numbers={**numbers, "eps_bits": 0 if norm is None else bits(norm.epsilon)},
         folded={"rows": first.rows, "inner": weights.inner, **call.after},
-        ahead=all(is_unchanging(unshaped(each.weights.codes)) for each in call.products),
+        # Of all that a kernel reads before those that compute its row have ended, not codes alone.
+        ahead=all(is_unchanging(unshaped(value)) for value in early),
         constants={
             **constants,
             **form,
