@@ -82,6 +82,19 @@ def test_a_product_with_its_bias_becomes_one_dispatch() -> None:
     assert values(launch, "m", "n", "k", "k_part", "what") == [128, 3072, 768, 768, 1]
 
 
+def test_a_single_row_has_its_bias_before_and_another_row_behind_an_activation() -> None:
+    bias = np.linspace(-1, 1, 256, dtype=np.float32)
+
+    def layer(x, w, other):
+        return jax.nn.silu(x @ w + bias) + other
+
+    after, (launch,) = place(lower(layer, (1, 512), (512, 256), (1, 256), dtype="float32"))
+    assert "stablehlo.add" not in after
+    assert "stablehlo.logistic" not in after
+    bits = 1 | 2 | 4 | 3 << 8  # a bias, another tensor, to f32, SiLU
+    assert values(launch, "what") == [bits]
+
+
 def clipped(launch: Launch, x: np.ndarray) -> np.ndarray:
     """What a kernel's clip makes of its sums, from the bits that it is given."""
     bits = np.array(values(launch, "clip_slope", "clip_low", "clip_high"), np.int32)

@@ -17,7 +17,9 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir.elementwise import direction, elementwise
 from edgec.toolchain.ir.fold import splat
+from edgec.toolchain.ir.read import unshaped
 from edgec.toolchain.ir.rows import row_of
+from edgec.toolchain.ir.weights import is_unchanging
 from edgec.toolchain.ir.write import shape
 from edgec.toolchain.match.description import Array, Description
 from edgec.toolchain.match.expression import Operand, Source, Step, evaluate_steps
@@ -209,7 +211,8 @@ class _Search:
         if str(value.type.element_type) not in (*_FLOATS, "i1"):
             return None
         row = row_of(value, self.columns, narrow=self.narrow)
-        if row is not None and self.count != self.columns:
+        # Of sums of a single row a weight is a row, as a bias is, and what is computed a tensor.
+        if row is not None and (self.count != self.columns or is_unchanging(unshaped(row))):
             return Operand(source=Source.ROW, number=_place(self.rows, row))
         return Operand(source=Source.TENSOR, number=_place(self.tensors, value))
 
