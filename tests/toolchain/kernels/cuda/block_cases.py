@@ -39,6 +39,10 @@ def four(x: Any, codes: Any, scale: Any, least: Any, bias: Any, other: Any) -> A
     return jax.nn.relu(x @ floats(nibbles(codes, 32), scale, least).T + bias + other)
 
 
+def four_of_one(x: Any, codes: Any, scale: Any, least: Any, other: Any) -> Any:
+    return jax.nn.relu(x @ floats(nibbles(codes, 32), scale, least).T + other)
+
+
 def pairs(x: Any, codes: Any, scale: Any) -> Any:
     return x @ floats(nibbles(codes, 2), scale, zero=8).T
 
@@ -103,6 +107,21 @@ BLOCK_CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], tu
         ((3, 96), (101, 3, 16), (101, 3), (101, 3), (101,), (3, 101)),
         (WHOLE, BYTE, HALF, HALF, WHOLE, WHOLE),
     ),
+    "f32: by 4 bits, two tiles": (
+        four_of_one,
+        ((1, 160), (101, 5, 16), (101, 5), (101, 5), (1, 101)),
+        (WHOLE, BYTE, HALF, HALF, WHOLE),
+    ),
+    "f32: three of a row, two tiles": (
+        three,
+        ((1, 608), (608,), (21, 608), (21, 19), (37, 608), (37, 19), (9, 608), (9, 19)),
+        (WHOLE, WHOLE, *(BYTE, HALF) * 3),
+    ),
+    "f32: a gate, two tiles": (
+        gated,
+        ((1, 96), (96,), *((45, 48), (45, 3), (45, 3)) * 2),
+        (WHOLE, WHOLE, *(BYTE, HALF, HALF) * 2),
+    ),
     "f32: by 8 bits in chunks": (eight, ((3, 640), (41, 640), (41, 20)), (WHOLE, BYTE, HALF)),
     "f32: many rows by 4 bits": (
         four,
@@ -150,7 +169,9 @@ BLOCK_CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], tu
 """By name: the function, the sizes of what it takes, and their types."""
 
 GPUS = {
+    **{name: {"multiprocessors": 1} for name in BLOCK_CASES if name.endswith("two tiles")},
     "f32: by 4 bits in turns": {"multiprocessors": 1, "shared_memory": 20_000},
     "f32: by 8 bits in chunks": {"shared_memory": 16_000},
 }
-"""In what a GPU differs: it runs fewer programs than there are tiles, or holds no whole tile."""
+"""In what a GPU differs: it runs fewer programs than there are tiles, has many for each
+multiprocessor, or holds no whole tile."""

@@ -52,7 +52,6 @@ static u32 group_z(void) { return at[2]; }
 static u32 groups_x(void) { return grid[0]; }
 static u32 groups_y(void) { return grid[1]; }
 static void meet(void) { wait_together(1, me_group, me_group * threads_of_group, threads_of_group); }
-static u32 from_here_on(void) { return 0; }
 static void let_next_begin(void) {}
 static void wait_for_earlier(void) {}
 static void copies_end(void) {}
@@ -125,7 +124,7 @@ static void load_matrices_4(u32 found[4], const void *row) { load_matrices(found
 
 /* Rows of 16 or 32 bytes by columns: lane 4 g + t has bytes 4 t to 4 t + 3 of rows g and g + 8 and of
  * column g, and those 16 beyond; sums of row g and g + 8 by the columns 2 t and 2 t + 1. */
-static void multiply(int sums[4], const u32 *a, const u32 *b, unsigned halves, int is_signed) {
+static void products(int sums[4], const u32 *a, const u32 *b, unsigned halves, int is_signed) {
   unsigned words[6] = {0};
   memcpy(words, a, 8 * halves);
   memcpy(words + 4, b, 4 * halves);
@@ -142,10 +141,14 @@ static void multiply(int sums[4], const u32 *a, const u32 *b, unsigned halves, i
   }
   warp_meets();
 }
-static void multiply_32(int sums[4], const u32 a[4], const u32 b[2], int is_signed) {
-  multiply(sums, a, b, 2, is_signed);
+static void multiply_32(int sums[4], const u32 a[4], const u32 b[2], const int c[4],
+                        int is_signed) {
+  int more[4];
+  products(more, a, b, 2, is_signed);
+  for (unsigned i = 0; i < 4; ++i) sums[i] = c[i] + more[i];
 }
-static void multiply_16(int sums[4], const u32 a[2], u32 b) { multiply(sums, a, &b, 1, 1); }
+static void multiply_16(int sums[4], const u32 a[2], u32 b) { products(sums, a, &b, 1, 1); }
+static void all_on_their_way(void) {}
 
 static u32 bytes_of(u32 low, u32 high, u32 which) {
   u64 both = low | (u64)high << 32;

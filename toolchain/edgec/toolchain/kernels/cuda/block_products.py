@@ -51,12 +51,18 @@ _OF_LINE = 192
 """Bytes that the integers of so many neighbours take there, at most."""
 _OF_GROUP, _OF_REST = 4, 4096
 """And what belongs to a group, or to all."""
-_ON_THEIR_WAY, _MOST_RESIDENT = 16384, 4
+_MANY_WARPS = 16
+"""Of a program that has one tile after the other."""
+_ON_THEIR_WAY, _MOST_RESIDENT = 32768, 4
 """Bytes of weights that a multiprocessor waits for while earlier kernels run, of so many programs.
 
-Timed on an H200, of layers like Llama-3.2-1B's: 28.6 us with all on their way at once, 26.2 so."""
-_FEW_WARPS, _MANY_WARPS, _DEEP = 8, 16, 4096
-"""Its warps, for rows that are shorter than this or not."""
+Timed on an H200, of layers like Llama-3.2-1B's, in microseconds: 22.9 with half as many, 22.3 so,
+23.1 with twice as many."""
+_STEPS = 4
+"""Pairs of blocks that each of its warps multiplies: 22.3 us, and 22.9 with twice as many."""
+_FEWEST_WARPS, _MOST_WARPS = 8, 32
+_PACE = 4
+"""Parts of what is on its way: as `block_digits.c` has it."""
 
 
 def place_block_products(module: Any, library: Library) -> None:
@@ -141,10 +147,15 @@ def _digits(call: BlockCall, library: Library) -> Launch:
     first = call.products[0]
     weights = first.weights
     tiled = _outputs(call)[:1] if call.gate else _outputs(call)
-    warps = _MANY_WARPS if weights.inner >= _DEEP else _FEW_WARPS
-    tiles = sum(math.ceil(size / _OUTPUTS) for size in tiled)
     at_once, in_turns = _resident(call, library)
-    many = tiles > at_once
+    many = _tiles(tiled, 1) > at_once
+    # Programs of two tiles read a row half as often, and each multiprocessor has two of them still.
+    is_high = not many and _tiles(tiled, 1) > 2 * library.gpu.multiprocessors
+    high = 2 if is_high else 1
+    tiles = _tiles(tiled, high)
+    steps = weights.inner // (2 * _DIGITS) * high / _STEPS
+    warps = 1 << max(0, math.ceil(math.log2(steps)))
+    warps = max(_FEWEST_WARPS, min(_MANY_WARPS if many else _MOST_WARPS, warps))
     return _of_few_rows(
         call,
         source="block_digits",
@@ -152,7 +163,7 @@ def _digits(call: BlockCall, library: Library) -> Launch:
         warps=warps,
         form={
             **{"SHARED_BYTES": library.gpu.shared_memory, "WARPS": warps, "MANY": many},
-            "AHEAD": _ahead(tiles, library),
+            **{"TILES": high, "AHEAD": _ahead(tiles, library)},
         },
     )
 
@@ -160,7 +171,12 @@ def _digits(call: BlockCall, library: Library) -> Launch:
 def _ahead(tiles: int, library: Library) -> int:
     """Pieces that a program of the kernel in C has on their way while earlier kernels run."""
     here = min(_MOST_RESIDENT, math.ceil(tiles / library.gpu.multiprocessors))
-    return _WARP * max(1, _ON_THEIR_WAY // (_WARP * _ALIGNED * here))
+    return _WARP * max(1, _ON_THEIR_WAY // (_PACE * _WARP * _ALIGNED * here))
+
+
+def _tiles(outputs: list[int], high: int) -> int:
+    """Programs of the kernel in C, each of so many tiles of an output."""
+    return sum(math.ceil(size / (_OUTPUTS * high)) for size in outputs)
 
 
 def _resident(call: BlockCall, library: Library) -> tuple[int, int]:

@@ -34,6 +34,9 @@ _HINT = re.compile(r"^.*\.pragma \"used_bytes_mask .*\n", re.MULTILINE)
 """What clang says of loads whatever the version, and assemblers know from 8.3 on only."""
 _VERSION = re.compile(r"^\.version \d+\.\d+$", re.MULTILINE)
 _WARP = 32
+_ROOMY = {"block_digits"}
+"""Kernels of which a multiprocessor has few groups: the assembler need not save registers for more,
+and does one thing after the other where it saves them."""
 _TIMEOUT = 300.0
 _FLAGS = (
     *("-std=c23", "-O3", "-g0", "-ffreestanding", "-nostdlib", "-fno-math-errno", "-Wall"),
@@ -47,7 +50,7 @@ def find_in_c(variant: Variant, cache: Cache) -> Binary | Declined:
     if not has_ziglang():
         return Declined(reason="a kernel in C that needs edgec[cuda] to be compiled")
     version = importlib.metadata.version("ziglang")
-    key = key_of("cuda-c", version, *_FLAGS, sources_digest(), variant.key)
+    key = key_of("cuda-c", *_ROOMY, version, *_FLAGS, sources_digest(), variant.key)
     entry = cache.get(key)
     if entry is not None:
         return _binary(variant, entry.payload.read_bytes(), entry.note)
@@ -97,6 +100,7 @@ def compile_c_variant(variant: Variant) -> tuple[bytes, dict[str, int]]:
     threads = variant.warps * _WARP
     # How many threads a group has decides how many registers each may use.
     facts = f".reqntid {threads}, 1, 1\n"
+    facts += ".minnctapersm 1\n" if variant.source in _ROOMY else ""
     cluster = dict(variant.constants).get("CLUSTER", 1)
     facts += f".explicitcluster\n.reqnctapercluster {cluster}, 1, 1\n" if cluster != 1 else ""
     text = re.sub(r"^\)\n\{", f")\n{facts}{{", text, count=1, flags=re.MULTILINE)

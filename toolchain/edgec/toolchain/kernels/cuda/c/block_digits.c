@@ -10,13 +10,16 @@
 #include "finish.h"
 
 #define BLOCK 32 /* neighbours that are digits of one scale, and multiplied at once */
-#define ROWS 16 /* outputs of a tile, the rows of a matrix unit's */
+#define TILE 16 /* outputs of a tile, the rows of a matrix unit's */
+#define ROWS (TILES * TILE) /* outputs that a group has at a time */
 #define DIGITS 4
 #define MATRICES (GATED > 0 ? 2 : 1)
 #define THREADS (WARPS * WARP)
 #define BLOCKS (inner / BLOCK)
 #define EACH (GROUP < BLOCK ? BLOCK / GROUP : 1) /* groups of a block */
 #define HALVES (BITS == 4)
+#define WINDOW 4
+#define PACE 4 /* times AHEAD pieces are on their way at a time */
 #define AT_ONCE 2 /* pieces of x, of eight elements, that a thread reads before it needs the first */
 #define PIECES ((inner / 8 + THREADS - 1) / THREADS) /* that it reads in all */
 
@@ -41,7 +44,7 @@
 #define OF_LINE (DIGITS * 32 + 2 * (HAS_least0 || EACH > 1 ? EACH * 16 : 8))
 #define LINES (rows > 1 && BLOCKS * 2 * OF_LINE <= SHARED_BYTES / 2 ? 2 : 1)
 #define OF_REST \
-  (BLOCKS * LINES * OF_LINE + WARPS * (MATRICES + 1) * LINES * ROWS * 4 + MATRICES * ROWS * 64 + 64)
+  (BLOCKS * LINES * OF_LINE + WARPS * (MATRICES + 1) * LINES * TILE * 4 + MATRICES * ROWS * 64 + 64)
 
 /* A chunk is all blocks of an output, or what fits twice beside what is there once. */
 #define WHOLE (MATRICES * (ROWS * BLOCKS * PIECE + NUMBER_BYTES))
@@ -51,6 +54,13 @@
        : (SHARED_BYTES - OF_REST - 2 * MATRICES * NUMBER_BYTES) / (2 * MATRICES * ROWS * PIECE) / 4 * 4)
 #define PARTS ((BLOCKS + CHUNK - 1) / CHUNK)
 #define BUFFERS (PARTS > 1 || MANY ? 2 : 1)
+
+/* The columns of a matrix unit that the digits of one line leave free are those of the next block. */
+#define PAIRED (LINES == 1 && EACH == 1)
+#define UNIT (PAIRED ? 2 : 1) /* blocks that a warp multiplies at once */
+#define SLICES (WARPS / TILES) /* warps that share a tile's units */
+#define OF_WARP ((CHUNK + SLICES * UNIT - 1) / (SLICES * UNIT)) /* units of a chunk */
+#define TOGETHER (OF_WARP < 4 / MATRICES ? OF_WARP : 4 / MATRICES) /* that it reads before it needs them */
 
 /* A line's block: what integers are multiplied by for the digits of each parity, what is taken away
  * for codes' zero, and the sum for least values; of these two with two groups in a block. */
@@ -80,7 +90,7 @@ struct memory {
   struct numbers numbers[BUFFERS][MATRICES];
   u32 digits[BLOCKS][LINES * DIGITS][8] __attribute__((aligned(16)));
   facts lines[BLOCKS][LINES * 2];
-  float sums[WARPS][MATRICES][LINES][ROWS];
+  float sums[SLICES][MATRICES][LINES][ROWS];
   float squares[WARPS][LINES];
 };
 
@@ -108,8 +118,8 @@ typedef struct {
 
 /* Puts rows of a tile on their way; one beyond the last is that.
  *
- * What is paced is AHEAD pieces at a time: as much as keeps memory busy is on its way, and what
- * earlier kernels wait for is not behind all of it. */
+ * What is paced is AHEAD pieces behind those of which PACE times as many are on their way: as much
+ * as keeps memory busy, and what earlier kernels wait for is not behind all of it. */
 ALWAYS void bring_rows(SHARED u8 *to, u32 stride, const GLOBAL u8 *from, u64 pitch, u32 bytes,
                        u32 piece, const place *here, int paced) {
   u32 own = here->tile * ROWS, last = here->outputs - 1, each = bytes / piece;
@@ -117,7 +127,7 @@ ALWAYS void bring_rows(SHARED u8 *to, u32 stride, const GLOBAL u8 *from, u64 pit
   if (threads < THREADS && thread() >= threads) return;
   UNROLLED for (u32 k = 0; k < (ROWS * each + threads - 1) / threads; ++k) {
     u32 i = k * threads + thread();
-    if (paced && k && k % pace == 0) copies_end(), wait_for_copies(0);
+    if (paced && k && k % pace == 0) copies_end(), wait_for_copies(PACE - 1);
     if (ROWS * each % threads && i >= ROWS * each) continue;
     u32 row = i / each, at = i % each * piece, output = own + row < last ? own + row : last;
     if (piece > 1)
@@ -266,65 +276,149 @@ ALWAYS float digits_of(SHARED struct memory *here, const GLOBAL float *from,
   return squares;
 }
 
+/* What a lane has of a block before it multiplies, so that all it waits for is on its way together:
+ * of outputs lane / 4 and 8 beyond. */
+typedef struct {
+  scale0_t scale[EACH][2];
 #if HAS_scale_by0
-#define FACTOR(row) \
-  ((float)((const SHARED scale_by0_t *)(numbers->factors + (row)*STRIDE_OF(FACTOR_BYTES)))[group / SCALES])
-#else
-#define FACTOR(row) 1.0f
+  scale_by0_t factor[EACH][2];
+#endif
+#if HAS_least0
+  least0_t least[EACH][2];
 #endif
 #if HAS_least_by0
-#define LEAST_FACTOR(row)                                                                          \
-  ((float)((const SHARED least_by0_t *)(numbers->least_factors +                                   \
-                                        (row)*STRIDE_OF(LEAST_FACTOR_BYTES)))[group / LEASTS])
-#else
-#define LEAST_FACTOR(row) 1.0f
+  least_by0_t least_factor[EACH][2];
 #endif
-#define SCALE(row) \
-  ((float)((const SHARED scale0_t *)(numbers->scales + (row)*STRIDE_OF(SCALE_BYTES)))[group] * FACTOR(row))
-#define LEAST(row)                                                                                  \
-  ((float)((const SHARED least0_t *)(numbers->leasts + (row)*STRIDE_OF(LEAST_BYTES)))[group] *      \
-   LEAST_FACTOR(row))
+  u32 code[UNIT * (HALVES ? 2 : 4)];
+} share;
 
-/* Adds the products of this warp's blocks of a chunk: of outputs lane / 4 and 8 beyond. */
+/* The number of a group, of one of 16 outputs. */
+#define NUMBER(field, of, bytes, row, group) \
+  (((const SHARED of##_t *)(numbers->field + (row)*STRIDE_OF(bytes)))[group])
+
+/* What lies at block `i` of a chunk, and with PAIRED at the next. */
+ALWAYS share share_of(const SHARED u8 *codes, const SHARED struct numbers *numbers, u32 first,
+                      u32 i, u32 own) {
+  u32 lane = thread() % WARP, tile = thread() / WARP % TILES * TILE, g = tile + lane / 4;
+  share found;
+  codes += (tile + lane % 16) * STRIDE + i * PIECE;
+  if (PAIRED) {
+    /* Lanes name a row of the first block's bytes, then of the second's. */
+    if (HALVES) {
+      load_matrices_4(found.code, codes + lane / 16 * PIECE);
+    } else {
+      load_matrices_4(found.code, codes + lane / 16 * PIECE);
+      load_matrices_4(found.code + 4, codes + lane / 16 * PIECE + 16);
+    }
+  } else if (HALVES) {
+    load_matrices_2(found.code, codes);
+  } else {
+    load_matrices_4(found.code, codes + lane / 16 * 16);
+  }
+  UNROLLED for (u32 e = 0; e < EACH; ++e) {
+    u32 group = ((first + own) * EACH + e) * (BLOCK / EACH) / GROUP;
+    UNROLLED for (u32 half = 0; half < 2; ++half) {
+      found.scale[e][half] = NUMBER(scales, scale0, SCALE_BYTES, g + 8 * half, group);
+#if HAS_scale_by0
+      found.factor[e][half] = NUMBER(factors, scale_by0, FACTOR_BYTES, g + 8 * half, group / SCALES);
+#endif
+#if HAS_least0
+      found.least[e][half] = NUMBER(leasts, least0, LEAST_BYTES, g + 8 * half, group);
+#endif
+#if HAS_least_by0
+      found.least_factor[e][half] =
+          NUMBER(least_factors, least_by0, LEAST_FACTOR_BYTES, g + 8 * half, group / LEASTS);
+#endif
+    }
+  }
+  return found;
+}
+
+ALWAYS float scale_of(const share *from, u32 e, u32 half) {
+#if HAS_scale_by0
+  return (float)from->scale[e][half] * (float)from->factor[e][half];
+#else
+  return (float)from->scale[e][half];
+#endif
+}
+
+#if HAS_least0
+ALWAYS float least_of(const share *from, u32 e, u32 half) {
+#if HAS_least_by0
+  return (float)from->least[e][half] * (float)from->least_factor[e][half];
+#else
+  return (float)from->least[e][half];
+#endif
+}
+#endif
+
+/* Sums of codes by digits: of group `e`, or with PAIRED of two blocks. */
+ALWAYS void multiply(int sums[4], const share *from, const u32 digit[2], u32 e) {
+  const u32 *word = from->code;
+  u32 low = HALVES ? 0x0F0F0F0F : 0xFFFFFFFF, high = HALVES ? 0xF0F0F0F0 : 0xFFFFFFFF;
+  if (PAIRED) {
+    /* Half of a block in the first four columns, of the next in the others: the other half of each
+     * column is zeros. */
+    const u32 *second = HALVES ? word : word + 4;
+    u32 near = thread() % WARP / 4 < DIGITS ? 0xFFFFFFFF : 0;
+    u32 near_half[4] = {word[0] & low, word[1] & low, word[2] & low, word[3] & low};
+    u32 far_half[4] = {second[0] & high, second[1] & high, second[2] & high, second[3] & high};
+    u32 digits0[2] = {digit[0] & near, digit[0] & ~near};
+    u32 digits1[2] = {digit[1] & near, digit[1] & ~near};
+    int none[4] = {0, 0, 0, 0};
+    multiply_32(sums, near_half, digits0, none, !HALVES);
+    multiply_32(sums, far_half, digits1, sums, !HALVES);
+    return;
+  }
+  u32 code[4] = {word[0] & low, word[1] & low, HALVES ? word[0] & high : word[2],
+                 HALVES ? word[1] & high : word[3]};
+  int none[4] = {0, 0, 0, 0};
+  if (EACH > 1)
+    multiply_16(sums, code + 2 * e, digit[e]);
+  else
+    multiply_32(sums, code, digit, none, !HALVES);
+}
+
+/* Adds the products of this warp's blocks of a chunk. */
 ALWAYS void add(SHARED struct memory *here, float total[MATRICES][2], u32 part, u32 buffer,
                 u32 tiled) {
-  u32 warp = thread() / WARP, lane = thread() % WARP, g = lane / 4, t = lane % 4;
-  u32 first = part * CHUNK, now = from_here_on();
+  u32 slice = thread() / WARP / TILES, lane = thread() % WARP, g = lane / 4, t = lane % 4;
+  u32 first = part * CHUNK;
   u32 count = PARTS > 1 && BLOCKS - first < CHUNK ? BLOCKS - first : CHUNK;
-  _Pragma("unroll 4") for (u32 k = 0; k < (CHUNK + WARPS - 1) / WARPS; ++k) {
-    u32 i = k * WARPS + warp;
-    if ((PARTS > 1 || CHUNK % WARPS) && i >= count) continue;
-    u32 digit[2];
-    u64 both = *(SHARED u64 *)&here->digits[first + i][g % (LINES * DIGITS)][t * 2];
-    digit[0] = (u32)both, digit[1] = (u32)(both >> 32);
-    facts fact = here->lines[first + i][t % (LINES * 2)];
-    UNROLLED for (u32 m = 0; m < MATRICES; ++m) {
-      u32 code[4];
-      int sums[4];
-      const SHARED u8 *codes = here->codes[buffer][m] + now;
-      const SHARED struct numbers *numbers = &here->numbers[tiled][m];
-      if (HALVES) {
-        u32 word[2];
-        load_matrices_2(word, codes + lane % 16 * STRIDE + i * PIECE);
-        code[0] = word[0] & 0x0F0F0F0F, code[1] = word[1] & 0x0F0F0F0F;
-        code[2] = word[0] & 0xF0F0F0F0, code[3] = word[1] & 0xF0F0F0F0;
-      } else {
-        load_matrices_4(code, codes + lane % 16 * STRIDE + i * PIECE + lane / 16 * 16);
-      }
-      UNROLLED for (u32 e = 0; e < EACH; ++e) {
-        if (EACH > 1)
-          multiply_16(sums, code + 2 * e, digit[e]);
-        else
-          multiply_32(sums, code, digit, !HALVES);
-        float low = (float)(sums[0] * 256 + sums[1]), high = (float)(sums[2] * 256 + sums[3]);
-        u32 group = ((first + i) * EACH + e) * (BLOCK / EACH) / GROUP;
-        total[m][0] += SCALE(g) * (low * fact.unit + fact.zero[e]);
-        total[m][1] += SCALE(g + 8) * (high * fact.unit + fact.zero[e]);
+  for (u32 start = 0; start < OF_WARP; start += TOGETHER) {
+    u32 digit[TOGETHER][2];
+    facts fact[TOGETHER];
+    share shares[TOGETHER][MATRICES];
+    UNROLLED for (u32 k = 0; k < TOGETHER; ++k) {
+      u32 i = ((start + k) * SLICES + slice) * UNIT, next = PAIRED && g >= DIGITS, own = i + (PAIRED && t >= 2);
+      /* What lies beyond the last block is not added. */
+      if (i >= count) i = next = 0, own = 0;
+      if (BLOCKS % UNIT && i + next >= count) next = 0;
+      if (BLOCKS % UNIT && own >= count) own = i;
+      u64 both = *(SHARED u64 *)&here->digits[first + i + next][g % (LINES * DIGITS)][t * 2];
+      digit[k][0] = (u32)both, digit[k][1] = (u32)(both >> 32);
+      fact[k] = here->lines[first + own][t % (LINES * 2)];
+      UNROLLED for (u32 m = 0; m < MATRICES; ++m)
+        shares[k][m] = share_of(here->codes[buffer][m], &here->numbers[tiled][m], first, i, own);
+    }
+    all_on_their_way();
+    UNROLLED for (u32 k = 0; k < TOGETHER; ++k) {
+      u32 i = ((start + k) * SLICES + slice) * UNIT;
+      int is_there = i + (BLOCKS % UNIT && t >= 2) < count;
+      UNROLLED for (u32 m = 0; m < MATRICES; ++m)
+        UNROLLED for (u32 e = 0; e < EACH; ++e) {
+          int sums[4];
+          const share *own = &shares[k][m];
+          multiply(sums, own, digit[k], e);
+          if ((PARTS > 1 || OF_WARP * SLICES * UNIT != CHUNK || OF_WARP % TOGETHER) && !is_there) continue;
+          float low = (float)(sums[0] * 256 + sums[1]), high = (float)(sums[2] * 256 + sums[3]);
+          total[m][0] += scale_of(own, e, 0) * (low * fact[k].unit + fact[k].zero[e]);
+          total[m][1] += scale_of(own, e, 1) * (high * fact[k].unit + fact[k].zero[e]);
 #if HAS_least0
-        total[m][0] += LEAST(g) * fact.sum[e];
-        total[m][1] += LEAST(g + 8) * fact.sum[e];
+          total[m][0] += least_of(own, e, 0) * fact[k].sum[e];
+          total[m][1] += least_of(own, e, 1) * fact[k].sum[e];
 #endif
-      }
+        }
     }
   }
 }
@@ -344,7 +438,7 @@ KERNEL(block_digits, x, norm, bias, factor, other,
        codes1, scale1, scale_by1, least1, least_by1, c1,
        codes2, scale2, scale_by2, least2, least_by2, c2,
        rows, inner, outputs0, outputs1, outputs2, eps_bits, what, clip_slope, clip_low, clip_high,
-       SHARED_BYTES, WARPS, AHEAD, MANY, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, SETS, GATED, NORMED,
+       SHARED_BYTES, WARPS, TILES, AHEAD, MANY, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, SETS, GATED, NORMED,
        EARLY) {
   SHARED struct memory *here = &ROOM(struct memory);
   u32 tiles0 = (outputs0 + ROWS - 1) / ROWS, tiles1 = (outputs1 + ROWS - 1) / ROWS;
@@ -375,7 +469,6 @@ KERNEL(block_digits, x, norm, bias, factor, other,
 #if NORMED == 1
   read_factors(factors, norm);
 #endif
-  /* Weights are on their way while kernels before this still compute the row. */
   if (EARLY == 2) let_next_begin(), wait_for_earlier();
   u32 warp = thread() / WARP, lane = thread() % WARP, g = lane / 4, t = lane % 4;
   for (u32 line = 0; line < rows; line += LINES) {
@@ -403,7 +496,8 @@ KERNEL(block_digits, x, norm, bias, factor, other,
         UNROLLED for (u32 m = 0; m < MATRICES; ++m)
           UNROLLED for (u32 half = 0; half < 2; ++half) {
             float sum = total[m][half] + other_lanes(total[m][half], 1);
-            if (t % 2 == 0 && t / 2 < LINES) here->sums[warp][m][t / 2][g + 8 * half] = sum;
+            if (PAIRED) sum += other_lanes(sum, 2);
+            if (t % 2 == 0 && t / 2 < LINES) here->sums[warp / TILES][m][t / 2][warp % TILES * TILE + g + 8 * half] = sum;
           }
       meet();
       if (BUFFERS > 1 && step + 2 < steps) BRING_STEP(step + 2, 0);
@@ -413,7 +507,7 @@ KERNEL(block_digits, x, norm, bias, factor, other,
         float result[MATRICES], root = 1.0f;
         UNROLLED for (u32 m = 0; m < MATRICES; ++m) {
           result[m] = 0.0f;
-          UNROLLED for (u32 w = 0; w < WARPS; ++w) result[m] += here->sums[w][m][l][own];
+          UNROLLED for (u32 w = 0; w < SLICES; ++w) result[m] += here->sums[w][m][l][own];
         }
         if (NORMED) {
           float squares = 0.0f;

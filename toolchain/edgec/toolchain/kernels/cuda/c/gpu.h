@@ -46,12 +46,8 @@ TOLD_BY(groups_x, "nctaid.x")
 /* All threads of a group have come here, and see what the others wrote. */
 ALWAYS void meet(void) { __asm__ volatile("bar.sync 0;" ::: "memory"); }
 
-/* 0, but the compiler does not know: what depends on it is not done before this. */
-ALWAYS u32 from_here_on(void) {
-  u32 zero;
-  __asm__ volatile("mov.u32 %0, 0;" : "=r"(zero) : : "memory");
-  return zero;
-}
+/* What is read before this is asked for before what comes after it is done. */
+ALWAYS void all_on_their_way(void) { __asm__ volatile("" ::: "memory"); }
 
 /* Lets the next kernel begin (from compute capability 9.0 on). */
 ALWAYS void let_next_begin(void) { __asm__ volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
@@ -73,9 +69,11 @@ ALWAYS void copy(SHARED void *to, const GLOBAL void *from, u32 bytes) {
 /* What was put on its way since the last call of this belongs together. */
 ALWAYS void copies_end(void) { __asm__ volatile("cp.async.commit_group;" ::: "memory"); }
 
-/* Until no copies, or no more than the last that belong together, are on their way. */
+/* Until no copies, or no more than the last 1 or 3 that belong together, are on their way. */
 ALWAYS void wait_for_copies(int but_last) {
-  if (but_last)
+  if (but_last == 3)
+    __asm__ volatile("cp.async.wait_group 3;" ::: "memory");
+  else if (but_last == 1)
     __asm__ volatile("cp.async.wait_group 1;" ::: "memory");
   else
     __asm__ volatile("cp.async.wait_group 0;" ::: "memory");
@@ -134,29 +132,31 @@ ALWAYS void write_to_first(SHARED float *to, float value) {
 }
 
 /* Two matrices of 8 rows of 16 bytes, whose rows the lanes 0 to 7 and 8 to 15 name: lane i has word
- * i % 4 of row i / 4 of each. Not before what `row` depends on: see `from_here_on`. */
+ * i % 4 of row i / 4 of each. */
 ALWAYS void load_matrices_2(u32 found[2], const SHARED void *row) {
-  __asm__("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+  __asm__ volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
                    : "=r"(found[0]), "=r"(found[1]) : "r"((u32)(u64)row));
 }
 
 /* Four, by all lanes. */
 ALWAYS void load_matrices_4(u32 found[4], const SHARED void *row) {
-  __asm__("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+  __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                    : "=r"(found[0]), "=r"(found[1]), "=r"(found[2]), "=r"(found[3])
                    : "r"((u32)(u64)row));
 }
 
 /* 16 rows of 32 bytes by 8 columns of as many signed ones, exactly. */
-ALWAYS void multiply_32(int sums[4], const u32 a[4], const u32 b[2], int is_signed) {
+ALWAYS void multiply_32(int sums[4], const u32 a[4], const u32 b[2], const int c[4], int is_signed) {
   if (is_signed)
-    __asm__("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
+    __asm__("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
             : "=r"(sums[0]), "=r"(sums[1]), "=r"(sums[2]), "=r"(sums[3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(0));
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c[0]), "r"(c[1]),
+              "r"(c[2]), "r"(c[3]));
   else
-    __asm__("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
+    __asm__("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
             : "=r"(sums[0]), "=r"(sums[1]), "=r"(sums[2]), "=r"(sums[3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(0));
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c[0]), "r"(c[1]),
+              "r"(c[2]), "r"(c[3]));
 }
 
 /* 16 rows of 16 bytes by 8 columns. */
