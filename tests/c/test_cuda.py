@@ -25,7 +25,6 @@ from edgec.runtime.edgert import (
     Ran,
     device_names,
 )
-from edgec.runtime.edgert.native import Error
 from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, ModuleError, ModuleMismatch
 from edgec.toolchain import CompileOptions
 from tests.c.conftest import run
@@ -129,57 +128,6 @@ def test_large_arrays_go_in_pieces(gpu: EdgertDevice, say: Callable[..., None]) 
     say(busy=2)
     with closing(EdgertTensor.copy(gpu, x, DType.of(x.dtype))) as tensor:
         np.testing.assert_array_equal(tensor.read(DType.of(x.dtype)), x)
-
-
-@pytest.fixture(scope="module")
-def same(compile_text: Callable[..., Path]) -> Path:
-    """A module that gives what it takes."""
-    text = "func.func @main(%x: tensor<4xi32>) -> tensor<4xi32> { return %x : tensor<4xi32> }"
-    return compile_text(text, "cuda")
-
-
-def write(tensor: EdgertTensor, array: np.ndarray) -> None:
-    """Give a tensor an array's values, as an app in C does."""
-    error = Error()
-    status = tensor.library.tensor_write(
-        tensor.pointer, array.ctypes.data, array.nbytes, ctypes.byref(error)
-    )
-    tensor.library.check(status, error, DeviceError)
-
-
-def test_a_small_result_is_fetched_before_it_is_read(
-    gpu: EdgertDevice, say: Callable[..., None], same: Path
-) -> None:
-    """Reading asks CUDA for no transfer then, unless what was fetched was changed since."""
-    kind, numbers = DType.of(np.dtype(np.int32)), np.arange(4, dtype=np.int32)
-    with ExitStack() as held:
-        session = held.enter_context(closing(opened(gpu, same)))
-        given = held.enter_context(closing(EdgertTensor.copy(gpu, numbers, kind)))
-        (result,) = session.run("main", [given])
-        held.enter_context(closing(result))
-        say(fail="cuMemcpyAsync", result=1, busy=2)
-        for _ in range(2):
-            np.testing.assert_array_equal(result.read(kind), numbers)
-        say()
-        write(given, numbers + 5)
-        np.testing.assert_array_equal(result.read(kind), numbers + 5)
-        for more in (6, 7):
-            write(given, numbers + more)
-            session.run("main", [given])[0].close()
-            np.testing.assert_array_equal(result.read(kind), numbers + more)
-
-
-def test_a_result_that_could_not_be_fetched_is_read(
-    gpu: EdgertDevice, say: Callable[..., None], same: Path
-) -> None:
-    kind, numbers = DType.of(np.dtype(np.int32)), np.arange(4, dtype=np.int32)
-    with ExitStack() as held:
-        session = held.enter_context(closing(opened(gpu, same)))
-        given = held.enter_context(closing(EdgertTensor.copy(gpu, numbers, kind)))
-        say(fail="cuMemcpyAsync", result=1)
-        (result,) = session.run("main", [given])
-        held.enter_context(closing(result))
-        np.testing.assert_array_equal(result.read(kind), numbers)
 
 
 # --- kernels --------------------------------------------------------------------------------------

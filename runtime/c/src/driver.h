@@ -129,10 +129,6 @@ struct edgert_driver {
   edgert_status (*write)(edgert_device *self, edgert_buffer *buffer, uint64_t offset,
                          const void *data, uint64_t size, edgert_error *error);
 
-  /* Begin to bring bytes of a whole buffer that has no `host` to where `read` finds them sooner,
-   * behind all that was asked so far. May be NULL. */
-  void (*fetch)(edgert_device *self, edgert_buffer *buffer, uint64_t offset, uint64_t size);
-
   /* Load kernels of a format that it runs. `constants` are what they are specialised with. */
   edgert_status (*load)(edgert_device *self, edgert_text format, const uint8_t *data, size_t size,
                         const uint32_t *constants, size_t constant_count,

@@ -190,29 +190,12 @@ static edgert_status session_give_result(edgert_cell *cell, char code, size_t in
   return EDGERT_OK;
 }
 
-#define SESSION_FETCHED 4096 /* bytes of a small result */
-
-/* Small results are on their way to the host while it waits for the call: to ask for them then would
- * be to wait again. */
-static void session_fetch(edgert_session *self, edgert_codes gives) {
-  const edgert_driver *driver = self->device->driver;
-  if (!driver->fetch) return;
-  for (size_t i = 0; i < gives.count; ++i) {
-    const edgert_tensor *given = gives.data[i] == 'r' ? (edgert_tensor *)edgert_object_as(
-                                     self->begun.results[i].ref, EDGERT_KIND_TENSOR) : NULL;
-    if (!given || !given->size || given->size > SESSION_FETCHED || given->buffer->host) continue;
-    edgert_buffer *buffer = given->buffer, *whole = buffer->whole ? buffer->whole : buffer;
-    driver->fetch(self->device, whole, buffer->offset, given->size);
-  }
-}
-
 /* A call's program has ended, failed or waits: give its results, and take all else of it away. */
 static edgert_status session_end(edgert_session *self, edgert_status status, edgert_value *results,
                                  edgert_error *error) {
   if (status == EDGERT_PENDING) return status;
   edgert_begun *begun = &self->begun;
   edgert_codes gives = self->module->functions[begun->function].convention.results;
-  if (status == EDGERT_OK) session_fetch(self, gives);
   if (status == EDGERT_OK && begun->signal)
     status = edgert_session_wait(self, begun->signal, UINT64_MAX, error);
   for (size_t i = 0; i < gives.count && status == EDGERT_OK; ++i)

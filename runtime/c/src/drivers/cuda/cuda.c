@@ -112,7 +112,6 @@ const edgert_driver edgert_cuda_driver = {
     .deallocate = cuda_deallocate,
     .map = cuda_map,
     .read = cuda_read,
-    .fetch = cuda_fetch,
     .write = cuda_write,
     .load = cuda_load,
     .unload = cuda_unload,

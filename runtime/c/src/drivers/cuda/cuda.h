@@ -63,10 +63,6 @@ typedef struct cuda_chunk {
   uint64_t owner; /* whose bytes it holds: a session's number, 0, or CUDA_NOBODY */
   uint64_t point; /* when it was last used, once its buffer is gone */
   int kind;
-  /* Bytes that were fetched, until the buffer is used again: `near_size` from `near_first` on, as they
-   * were at the buffer's point `near_of`; under the lock. */
-  struct cuda_chunk *near;
-  uint64_t near_first, near_size, near_of;
 } cuda_chunk;
 
 typedef struct cuda_device {
@@ -144,8 +140,6 @@ static inline CUdeviceptr cuda_address(const edgert_range *range) {
 
 edgert_status cuda_map(edgert_device *device, edgert_buffer *buffer, uint64_t offset, uint64_t size,
                        int for_write, edgert_error *error);
-/* Bytes that `read` will find sooner; see `edgert_driver`. */
-void cuda_fetch(edgert_device *device, edgert_buffer *buffer, uint64_t offset, uint64_t size);
 edgert_status cuda_read(edgert_device *device, edgert_buffer *buffer, uint64_t offset, void *data,
                         uint64_t size, edgert_error *error);
 edgert_status cuda_write(edgert_device *device, edgert_buffer *buffer, uint64_t offset,

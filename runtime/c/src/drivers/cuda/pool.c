@@ -196,9 +196,6 @@ void cuda_deallocate(edgert_device *device, edgert_buffer *buffer) {
   cuda_chunk *chunk = buffer->memory;
   int is_inside = cuda_enter(self, NULL) == EDGERT_OK;
   chunk->point = buffer->point;
-  if (chunk->near) cuda_chunk_give(self, chunk->near);
-  chunk->near = NULL;
-  chunk->near_size = 0;
   cuda_chunk_give(self, chunk);
   if (is_inside) cuda_leave(self);
 }

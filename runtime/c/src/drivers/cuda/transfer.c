@@ -70,65 +70,12 @@ static void transfer_end(transfer *self) {
   cuda_leave(self->device);
 }
 
-/* --- what is fetched before it is read --------------------------------------------------------- */
-
-void cuda_fetch(edgert_device *device, edgert_buffer *buffer, uint64_t offset, uint64_t size) {
-  cuda_device *self = (cuda_device *)device;
-  cuda_chunk *chunk = buffer->memory, *near = NULL;
-  if (cuda_enter(self, NULL) != EDGERT_OK) return;
-  if (cuda_chunk_take(self, CUDA_HOST, 0, size, &near, NULL) == EDGERT_OK) {
-    uint64_t point = near->point;
-    int is_coming = self->cuda.MemcpyAsync(near->address, chunk->address + offset, (size_t)size,
-                                           self->stream) == CUDA_SUCCESS &&
-                    cuda_submit(self, &near->point, NULL) == EDGERT_OK;
-    if (!is_coming) near->point = point;
-    edgert_mutex_lock(&self->lock);
-    cuda_chunk *had = chunk->near;
-    chunk->near = near;
-    chunk->near_first = offset;
-    chunk->near_size = is_coming ? size : 0;
-    chunk->near_of = buffer->point;
-    edgert_mutex_unlock(&self->lock);
-    if (had) cuda_chunk_give(self, had);
-  }
-  cuda_leave(self);
-}
-
-/* Bytes that were fetched since the buffer was used: 1, and they are in `data`. `point` is what was
- * waited for, or 0, and comes back as what is to be waited for. */
-static int transfer_near(cuda_device *self, const edgert_buffer *buffer, uint64_t offset, void *data,
-                         uint64_t size, uint64_t *point) {
-  const cuda_chunk *chunk = buffer->memory;
-  int is_here = 0;
-  edgert_mutex_lock(&self->lock);
-  uint64_t waited = *point, first = chunk->near_first;
-  *point = 0;
-  if (chunk->near_of == buffer->point && offset >= first && size <= chunk->near_size &&
-      offset - first <= chunk->near_size - size) {
-    *point = chunk->near->point;
-    is_here = waited == *point;
-    if (is_here) memcpy(data, chunk->near->host + (offset - first), (size_t)size);
-  }
-  edgert_mutex_unlock(&self->lock);
-  return is_here;
-}
-
-/* Nothing that was fetched is as it was. */
-static void transfer_forget(cuda_device *self, const edgert_buffer *buffer) {
-  edgert_mutex_lock(&self->lock);
-  ((cuda_chunk *)buffer->memory)->near_size = 0;
-  edgert_mutex_unlock(&self->lock);
-}
-
-/* --- reading and writing ----------------------------------------------------------------------- */
-
 edgert_status cuda_write(edgert_device *device, edgert_buffer *buffer, uint64_t offset,
                          const void *data, uint64_t size, edgert_error *error) {
   transfer self;
   cuda_chunk *side;
   edgert_status status = transfer_begin(&self, device, buffer, offset, size, error);
   if (status != EDGERT_OK) return status;
-  transfer_forget(self.device, buffer);
   for (uint64_t at = 0; at < size && status == EDGERT_OK; at += TRANSFER_PIECE) {
     uint64_t piece = transfer_size(&self, at);
     status = transfer_side(&self, at, &side, error);
@@ -155,13 +102,8 @@ edgert_status cuda_read(edgert_device *device, edgert_buffer *buffer, uint64_t o
   cuda_chunk *side;
   edgert_status status = transfer_begin(&self, device, buffer, offset, size, error);
   if (status != EDGERT_OK) return status;
-  uint64_t fetched = 0, point = 0;
-  while (!fetched && status == EDGERT_OK) {
-    if (transfer_near(self.device, buffer, offset, data, size, &point)) fetched = size;
-    if (fetched || !point) break;
-    status = cuda_await(self.device, point, UINT64_MAX, NULL, error);
-  }
-  for (uint64_t at = fetched; at < size && status == EDGERT_OK; at += TRANSFER_PIECE) {
+  uint64_t fetched = 0;
+  for (uint64_t at = 0; at < size && status == EDGERT_OK; at += TRANSFER_PIECE) {
     status = transfer_side(&self, at, &side, error);
     if (status == EDGERT_OK)
       status = transfer_move(&self, side->address, self.at + at, transfer_size(&self, at), side,
