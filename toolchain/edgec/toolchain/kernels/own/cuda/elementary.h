@@ -553,7 +553,7 @@ EDGEC_HERE float erfcf(float x) {
   if (fabsf(x) < 0.5f) return 1.0f - erff(x);
   return x > 0 ? edgec_far_erfc(x, 0.0f, 0) : 2.0f - edgec_far_erfc(-x, 0.0f, 0);
 }
-/* 2 */
+/* 3 */
 EDGEC_HERE float erfcxf(float x) {
   if (x > 0x1p60f) return 0x1.20dd76p-1f / x;
   if (fabsf(x) < 0.5f) return expf(x * x) * (1.0f - erff(x));
