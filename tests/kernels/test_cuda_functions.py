@@ -144,6 +144,23 @@ def test_functions_of_two_are_as_near_as_cudas(count: int) -> None:
     assert not far
 
 
+@pytest.mark.parametrize("count", [3000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_exponentials_and_logarithms_of_f64_are_as_near_as_cudas(count: int) -> None:
+    made = functions(["exp(x)", "log(x)"], np.float64)
+    random = np.random.default_rng(count)
+    sizes = np.concatenate([random.uniform(-760, 760, count), random.standard_normal(count)])
+    special = [0.0, -0.0, 1.0, -1.0, 5e-324, 1e-310, 2.2e-308, 1.7e308, np.inf, -np.inf, np.nan]
+    x = np.concatenate([special, sizes, np.exp(sizes.clip(-700, 700)), 1 + 1e-3 * sizes[count:]])
+    with np.errstate(all="ignore"):
+        for text, reference in (("exp(x)", np.exp), ("log(x)", np.log)):
+            right = reference(x.astype(np.longdouble)).astype(np.float64)
+            found = made[text](x)
+            off = np.abs(found.view(np.int64) - right.view(np.int64))
+            both = np.isnan(found) & np.isnan(right)
+            assert off[~both].max() <= 1, text
+            assert (np.isnan(found) == np.isnan(right)).all()
+
+
 def test_what_is_exact_is_what_python_says() -> None:
     more = """
     static float part(float x, int which) {

@@ -622,6 +622,51 @@ EDGEC_HERE float powf(float x, float y) {
   return sign * edgec_scaled(sum.high + (rest + low), k);
 }
 
+/* Of f64, of its series: 1 and 1. */
+EDGEC_HERE double exp(double x) {
+  double in = fmin(fmax(x, -746.0), 710.0), t = rint(in * 0x1.71547652b82fep+0);
+  double r = fma(t, -0x1.a39ef35793c76p-33, fma(t, -0x1.62e42fee00000p-1, in));
+  double p = 0x1.6124613a86d09p-33;
+  p = fma(p, r, 0x1.1eed8eff8d898p-29);
+  p = fma(p, r, 0x1.ae64567f544e4p-26);
+  p = fma(p, r, 0x1.27e4fb7789f5cp-22);
+  p = fma(p, r, 0x1.71de3a556c734p-19);
+  p = fma(p, r, 0x1.a01a01a01a01ap-16);
+  p = fma(p, r, 0x1.a01a01a01a01ap-13);
+  p = fma(p, r, 0x1.6c16c16c16c17p-10);
+  p = fma(p, r, 0x1.1111111111111p-7);
+  p = fma(p, r, 0x1.5555555555555p-5);
+  p = fma(p, r, 0x1.5555555555555p-3);
+  p = fma(p, r, 0x1.0000000000000p-1);
+  double y = 1.0 + fma(r * r, p, r);
+  int k = (int)t, half = k >> 1;
+  y = y * edgec_power_of_2(half, y) * edgec_power_of_2(k - half, y);
+  return isnan(x) ? x : y;
+}
+EDGEC_HERE double log(double x) {
+  if (!(x > 0 && isfinite(x))) return x == 0 ? -HUGE_VAL : x < 0 ? __builtin_nan("") : x;
+  int k = edgec_exponent(x);
+  double m = ldexp(x, -k);
+  if (m > 0x1.6a09e667f3bcdp+0) m *= 0.5, ++k;
+  /* log(1 + f) = 2 atanh(s) = f - s (f - R(s)), s = f / (2 + f). */
+  double f = m - 1.0, s = f / (2.0 + f), u = s * s;
+  double p = 0x1.642c8590b2164p-4;
+  p = fma(p, u, 0x1.8618618618618p-4);
+  p = fma(p, u, 0x1.af286bca1af28p-4);
+  p = fma(p, u, 0x1.e1e1e1e1e1e1ep-4);
+  p = fma(p, u, 0x1.1111111111111p-3);
+  p = fma(p, u, 0x1.3b13b13b13b14p-3);
+  p = fma(p, u, 0x1.745d1745d1746p-3);
+  p = fma(p, u, 0x1.c71c71c71c71cp-3);
+  p = fma(p, u, 0x1.2492492492492p-2);
+  p = fma(p, u, 0x1.999999999999ap-2);
+  p = fma(p, u, 0x1.5555555555555p-1);
+  double rest = fma(-s, fma(-u, p, f), k * 0x1.a39ef35793c76p-33);
+  return k * 0x1.62e42fee00000p-1 + (f + rest);
+}
+EDGEC_SHORT double exp(int x) { return exp((double)x); }
+EDGEC_SHORT double log(int x) { return log((double)x); }
+
 /* 0: 1 / sqrt(x), rounded right. */
 EDGEC_SHORT float __frsqrt_rn(float x) { return (float)(1.0 / sqrt((double)x)); }
 

@@ -14,8 +14,8 @@
   __device__ double name(float, double) = delete("edgec: " #name " of f64 is in CUDA's own library alone"); \
   __device__ double name(double, float) = delete("edgec: " #name " of f64 is in CUDA's own library alone");
 
-EDGEC_NEEDS_F64(exp) EDGEC_NEEDS_F64(exp2) EDGEC_NEEDS_F64(exp10) EDGEC_NEEDS_F64(expm1)
-EDGEC_NEEDS_F64(log) EDGEC_NEEDS_F64(log2) EDGEC_NEEDS_F64(log10) EDGEC_NEEDS_F64(log1p)
+EDGEC_NEEDS_F64(exp2) EDGEC_NEEDS_F64(exp10) EDGEC_NEEDS_F64(expm1)
+EDGEC_NEEDS_F64(log2) EDGEC_NEEDS_F64(log10) EDGEC_NEEDS_F64(log1p)
 EDGEC_NEEDS_F64(sin) EDGEC_NEEDS_F64(cos) EDGEC_NEEDS_F64(tan) EDGEC_NEEDS_F64(asin)
 EDGEC_NEEDS_F64(acos) EDGEC_NEEDS_F64(atan) EDGEC_NEEDS_F64(sinh) EDGEC_NEEDS_F64(cosh)
 EDGEC_NEEDS_F64(tanh) EDGEC_NEEDS_F64(asinh) EDGEC_NEEDS_F64(acosh) EDGEC_NEEDS_F64(atanh)
