@@ -131,6 +131,27 @@ def test_thousands_of_turns_leave_no_more_than_a_few_roundings(kind: type, is_cl
     np.testing.assert_allclose(vectors.conj().T @ vectors, np.eye(size), atol=2e-6)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("least", [-2, -14])
+def test_values_that_are_very_far_apart(kind: type, least: int) -> None:
+    """In f64 they need more tournaments; vectors of those that are alike stay at right angles."""
+    size = 30
+    bases = [np.linalg.qr(normal(size, size).astype(float))[0] for _ in "lr"]
+    rounding = float(np.finfo(kind).eps)
+    wide = (bases[0] * np.logspace(least, 0, size)) @ bases[0].T
+    s = ((wide + wide.T) / 2).astype(kind)
+    a = ((bases[0] * np.logspace(least, 0, size)) @ bases[1]).astype(kind)
+    with jax.enable_x64(True):
+        vectors, values = (np.asarray(x) for x in eigh(s, lower=True, sort_eigenvalues=True))
+        found, left, right = (np.asarray(x) for x in svd(a, full_matrices=False, compute_uv=True))
+    assert values.dtype == found.dtype == kind
+    assert np.abs(s @ vectors - vectors * values).max() <= 10 * rounding
+    assert np.abs(found - np.linalg.svd(a.astype(float)).S).max() <= 10 * rounding
+    assert np.abs((left * found) @ right - a).max() <= 20 * rounding
+    for basis in (vectors, left, right.T):
+        np.testing.assert_allclose(basis.T @ basis, np.eye(size), atol=20 * rounding)
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.complex64])
 def test_three_diagonals_with_zeros_in_the_middle(kind: type) -> None:
     """Rows change places; a matrix without an answer gives none, or one of a matrix beside it."""

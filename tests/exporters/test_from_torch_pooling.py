@@ -58,3 +58,10 @@ def test_windows_that_reach_beyond_the_end(
     program = export(model().eval(), (torch.randn(*shape),))
     assert program.info.dialect is Dialect.STABLEHLO
     assert replay(program) < 1e-6
+
+
+def test_windows_of_a_volume_that_differ_in_size(replay: Replay) -> None:
+    x = torch.randint(0, 9, (2, 3, 5, 6, 7), generator=torch.Generator().manual_seed(0)).float()
+    program = export(nn.AdaptiveMaxPool3d((2, 1, 3), return_indices=True), (x,))
+    assert program.info.dialect is Dialect.STABLEHLO
+    assert replay(program) == 0

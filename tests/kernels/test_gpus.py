@@ -1,6 +1,7 @@
 """Kernels for GPUs: shaders proved on what Vulkan there is, PTX from Triton and CUDA C++."""
 
 import json
+import re
 import shutil
 import struct
 
@@ -16,6 +17,7 @@ from edgec.targets import find
 from edgec.toolchain import CompileOptions, compile_with_report, run_passes
 from edgec.toolchain.kernels.cuda.triton_compiler import has_triton
 from edgec.toolchain.kernels.own import cuda_compiler, glsl_compiler
+from edgec.toolchain.kernels.own.c_compiler import has_ziglang
 from edgec.toolchain.kernels.own.nvrtc import Nvrtc
 from edgec.toolchain.kernels.vulkan.glsl_compiler import tools
 from edgec.toolchain.own_kernels import Code, Language
@@ -24,6 +26,7 @@ needs_glslang = pytest.mark.skipif(tools() is None, reason="glslang is not here 
 needs_triton = pytest.mark.skipif(not has_triton(), reason="Triton is not here (edgec[cuda])")
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on the path")
 needs_nvrtc = pytest.mark.skipif(Nvrtc.find() is None, reason="no NVRTC (nvidia-cuda-nvrtc)")
+needs_ziglang = pytest.mark.skipif(not has_ziglang(), reason="no ziglang (edgec[cuda])")
 
 SHADER = """
 #version 450
@@ -119,18 +122,25 @@ def test_spirv_keeps_its_code_and_gets_the_modules_name():
 
 @pytest.mark.parametrize(
     "compiler",
-    [pytest.param("nvcc", marks=needs_nvcc), pytest.param("NVRTC", marks=needs_nvrtc)],
+    [
+        pytest.param("nvcc", marks=needs_nvcc),
+        pytest.param("NVRTC", marks=needs_nvrtc),
+        pytest.param("clang", marks=needs_ziglang),
+    ],
 )
 def test_cuda_is_compiled_for_the_targets_gpu(compiler, monkeypatch):
-    if compiler == "NVRTC":
+    if compiler != "nvcc":
         monkeypatch.setattr(cuda_compiler.shutil, "which", lambda name: None)
+    if compiler == "clang":
+        monkeypatch.setattr(cuda_compiler.Nvrtc, "find", lambda: None)
     kernel = kernels.cuda(CUDA, grid=lambda x, w: -(-x.size // 64), block=64, reference=reference)
     (code,) = kernel.described((X, W), (X,)).codes
     made = cuda_compiler.ptx_of("scaled", code, {"IN0_SIZE": "120", "IN0_DIM1": "20"}, "own", SM_90)
-    assert b".visible .entry own(" in made
-    assert b".target sm_90" in made
+    assert b".visible .entry own(" in made.data
+    assert b".target sm_90" in made.data
+    assert re.match(rf"{compiler}( of ziglang)? \d+\.\d+", made.by)
     code = Code(language=Language.CUDA, text="__global__ void f() { g(); }", entry="f")
-    said = rf'{compiler} refuses the kernel f: identifier "g"'
+    said = rf"{compiler} refuses the kernel f: .*identifier ['\"]g['\"]"
     with pytest.raises(CompileError, match=said) as refused:
         cuda_compiler.ptx_of("f", code, {}, "own", SM_90)
     assert refused.value.where == "f.cu:1"
@@ -150,6 +160,7 @@ def test_ptx_says_what_gpus_it_is_for():
 def test_a_missing_compiler_is_named(monkeypatch):
     monkeypatch.setattr(cuda_compiler.shutil, "which", lambda name: None)
     monkeypatch.setattr(cuda_compiler.Nvrtc, "find", lambda: None)
+    monkeypatch.setattr(cuda_compiler, "has_ziglang", lambda: False)
     code = Code(language=Language.CUDA, text=CUDA, entry="scaled")
     with pytest.raises(MissingExtra, match="kernel scaled is in CUDA C"):
         cuda_compiler.ptx_of("scaled", code, {}, "own", SM_90)

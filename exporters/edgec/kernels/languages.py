@@ -78,7 +78,10 @@ def cuda(
     numbers: Numbers = (),
     defines: Definitions | None = None,
 ) -> Kernel:
-    """A kernel in CUDA C++ for NVIDIA's GPUs, compiled by nvcc or NVRTC where the program is.
+    """A kernel in CUDA C++ for NVIDIA's GPUs, compiled where the program is.
+
+    nvcc or NVRTC compiles it, else the clang of the wheel `ziglang`, which has less of CUDA
+    (docs/kernels.md).
 
     The `__global__` function takes a pointer to each array that is read, one to each that is
     written, and then the numbers as `int`.

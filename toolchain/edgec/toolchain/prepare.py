@@ -25,7 +25,7 @@ from edgec.toolchain.early_refusals import (
     refuse_operations,
 )
 from edgec.toolchain.ir.bytes import holds_bytes
-from edgec.toolchain.kernels.spec import Kernel
+from edgec.toolchain.kernels.spec import Declined, Kernel
 from edgec.toolchain.match.validation import Validation, validating
 from edgec.toolchain.passes import Pass, Situation, passes_for
 from edgec.toolchain.passes.simplify.half_precision import HalfPrecision
@@ -79,8 +79,10 @@ def _own_notes(situation: Situation) -> Iterator[str]:
         if each.operation == "stablehlo.composite"
     )
     for what, outcome in said:
-        how = "in its place" if isinstance(outcome, Kernel) else f"not used: {outcome.reason}"
-        yield f"{what}: {how}"
+        if isinstance(outcome, Declined):
+            yield f"{what}: not used: {outcome.reason}"
+        else:
+            yield f"{what}: in its place" + (f", by {outcome.by}" if outcome.by else "")
 
 
 def _dialect_note(info: ProgramInfo, module: Any) -> Iterator[str]:

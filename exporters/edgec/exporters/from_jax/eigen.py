@@ -105,7 +105,9 @@ def _refined(a: Any, vectors: Any) -> tuple[Any, Any]:
     """Vectors and eigenvalues without what thousands of turns have rounded.
 
     A step of T. Ogita and K. Aishima's refinement (2018), which has only products of matrices, and
-    one of Schulz's that makes vectors orthogonal again, where eigenvalues lie close together.
+    some of Schulz's, that make vectors orthogonal again: the first is right for small changes, and
+    those of vectors whose eigenvalues lie close together are not small beside a rounding. Where
+    they would be more than a hundredth, vectors are left as they were turned.
 
     Args:
         a: the Hermitian matrix, whose elements are no larger than one.
@@ -120,17 +122,23 @@ def _refined(a: Any, vectors: Any) -> tuple[Any, Any]:
     found = product(vectors.conj().T, product(a, vectors))
     values = jnp.diag(found).real / (1 - jnp.diag(lack).real)
     beside = found - jnp.diag(values.astype(a.dtype))
-    least = 2 * (jnp.abs(beside).max() + jnp.abs(values).max() * jnp.abs(lack).max())
+    least = 128 * (jnp.abs(beside).max() + jnp.abs(values).max() * jnp.abs(lack).max())
     apart = values - values[:, None]
     is_far = jnp.abs(apart) > least
     change = (found + values.astype(a.dtype) * lack) / jnp.where(is_far, apart, 1).astype(a.dtype)
     vectors = vectors + product(vectors, jnp.where(is_far, change, lack / 2))
-    lack = jnp.eye(a.shape[0], dtype=a.dtype) - product(vectors.conj().T, vectors)
-    return vectors + product(vectors, lack / 2), values
+    for _ in range(2):
+        lack = jnp.eye(a.shape[0], dtype=a.dtype) - product(vectors.conj().T, vectors)
+        vectors = vectors + product(vectors, lack / 2)
+    return vectors, values
 
 
 def _decomposed(a: Any, full: bool, vectors_too: bool) -> tuple[Any, Any, Any]:
-    """Singular values, left and right vectors (as columns) of a matrix with no fewer rows."""
+    """Singular values, left and right vectors (as columns) of a matrix with no fewer rows.
+
+    Not its columns are turned but the rows of R of its QR factorisation, which are much nearer to
+    right angles (Z. Drmac and K. Veselic, 2008).
+    """
     import jax.numpy as jnp
     from jax import lax
 
@@ -139,35 +147,41 @@ def _decomposed(a: Any, full: bool, vectors_too: bool) -> tuple[Any, Any, Any]:
     half = even // 2
 
     def step(_: Any, carry: Any) -> Any:
-        left = tuple(x[:, :half] for x in carry[0])
+        first = tuple(x[:, :half] for x in carry[0])
         other = tuple(x[:, half:] for x in carry[0])
-        first, second = (sum(jnp.sum(x**2, 0) for x in each) for each in (left, other))
-        between = tuple(jnp.sum(x, 0) for x in _times(_conjugate(left), other))
-        turn = _turn(first, between, second)
+        squares = (sum(jnp.sum(x**2, 0) for x in each) for each in (first, other))
+        between = tuple(jnp.sum(x, 0) for x in _times(_conjugate(first), other))
+        turn = _turn(next(squares), between, next(squares))
         return tuple(tuple(_moved(x, 1) for x in _turned(each, turn, 1)) for each in carry)
 
-    right = jnp.eye(even, dtype=a.dtype)
     scale = _scale(a)
-    columns = jnp.pad(a / scale.astype(a.dtype), ((0, 0), (0, even - n)))
+    factors, taus = geqrf(a / scale.astype(a.dtype))
+    columns = jnp.pad(jnp.triu(factors[:n]).conj().T, ((0, 0), (0, even - n)))
+    turns = jnp.eye(even, dtype=a.dtype)
     if n > 1:
-        start = _parts(columns), _parts(right)
-        columns, right = map(_whole, lax.fori_loop(0, _sweeps(a) * (even - 1), step, start))
-    columns, right = columns[:, :n], right[:n, :n]
-    values = jnp.sqrt(jnp.sum(jnp.abs(columns) ** 2, 0))
+        start = _parts(columns), _parts(turns)
+        columns, turns = map(_whole, lax.fori_loop(0, _sweeps(a) * (even - 1), step, start))
+    columns, turns = columns[:, :n], turns[:n, :n]
+    # What turning has rounded in lengths it has rounded in both.
+    lengths = jnp.sqrt(jnp.sum(jnp.abs(turns) ** 2, 0))
+    turns = turns / lengths.astype(a.dtype)
+    values = jnp.sqrt(jnp.sum(jnp.abs(columns) ** 2, 0)) / lengths
     order = jnp.argsort(-values)
-    values, columns, right = values[order], columns[:, order], right[:, order]
+    values, columns, turns = values[order], columns[:, order], turns[:, order]
     if not vectors_too:
-        return values * scale, columns, right
+        return values * scale, turns, columns
+    width = m if full else n
+    wide = jnp.eye(width, dtype=a.dtype).at[:n, :n].set(turns)
+    base = householder_product(jnp.pad(factors, ((0, 0), (0, width - n))), taus)
+    left = jnp.matmul(base, wide, precision="highest")
     # The columns at right angles to all others, also where a singular value is zero: those of a
     # QR factorisation, but for their phase.
     factors, taus = geqrf(columns)
-    wide = jnp.pad(factors, ((0, 0), (0, (m if full else n) - n)))
-    left = householder_product(wide, taus)
     edge = jnp.diag(factors)
     size = jnp.abs(edge)
     phase = jnp.where(size > 0, edge / jnp.where(size > 0, size, 1).astype(a.dtype), 1)
-    phase = jnp.pad(phase.astype(a.dtype), (0, left.shape[1] - n), constant_values=1)
-    return values * scale, left * phase, right
+    right = householder_product(factors, taus) * phase.astype(a.dtype)
+    return values * scale, left, right
 
 
 def _scale(a: Any) -> Any:
@@ -273,8 +287,11 @@ def _moved(array: Any, axis: int) -> Any:
 
 
 def _sweeps(a: Any) -> int:
-    """Enough rounds of the tournament for all bits; they grow with the logarithm of the size."""
+    """Enough rounds of the tournament for all bits; they grow with the logarithm of the size.
+
+    Measured up to 64 rows, with values that are alike or 10^19 apart; f64 converges in no fewer.
+    """
     import jax.numpy as jnp
 
     precise = jnp.finfo(a.dtype).bits == 64
-    return 5 + math.ceil(math.log2(max(a.shape))) + (2 if precise else 0)
+    return 5 + math.ceil(math.log2(max(a.shape))) + (6 if precise else 0)

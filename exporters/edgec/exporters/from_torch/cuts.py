@@ -6,10 +6,10 @@ graph is StableHLO, the operation's own StableHLO joins them.
 
 import io
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from edgec.toolchain.ir.functions import entry_block, find_function, returns, set_types
+from edgec.toolchain.ir.functions import entry_block, find_function, inside, returns, set_types
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 __all__ = ["Cut", "cut_out", "put_back"]
@@ -121,7 +121,7 @@ def _in_order(block: Any) -> None:
     waiting = [op.operation for op in block.operations]
     end = waiting.pop()
     done: set[Any] = set()
-    inside = set(waiting)
+    all_here = set(waiting)
     stack: list[Any] = []
     for first in waiting:
         stack.append(first)
@@ -130,11 +130,19 @@ def _in_order(block: Any) -> None:
             if op in done:
                 stack.pop()
                 continue
-            owners = (v.owner for v in op.operands if not isinstance(v.owner, ir.Block))
-            missing = [o.operation for o in owners if o.operation in inside - done]
+            owners = (v.owner for v in _read(op) if not isinstance(v.owner, ir.Block))
+            missing = [o.operation for o in owners if o.operation in all_here - done]
             if missing:
                 stack.extend(missing)
                 continue
             op.move_before(end)
             done.add(op)
             stack.pop()
+
+
+def _read(op: Any) -> Iterator[Any]:
+    """What an operation reads, in its regions too."""
+    yield from op.operands
+    if op.regions:
+        for each in inside(op):
+            yield from each.operands

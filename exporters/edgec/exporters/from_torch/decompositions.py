@@ -9,6 +9,8 @@ from typing import Any
 
 from edgec.exporters.from_torch.antialias import antialiased
 from edgec.exporters.from_torch.determinants import determinants
+from edgec.exporters.from_torch.eigen import eigen
+from edgec.exporters.from_torch.factors import factors
 from edgec.exporters.from_torch.gradients import gradients
 from edgec.exporters.from_torch.masks import masks
 from edgec.exporters.from_torch.parts import as_strided, select_scatter, slice_scatter
@@ -54,6 +56,8 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
             **scans(),
             **systems(),
             **scatters(),
+            **eigen(),
+            **factors(),
             **sampling(),
         }.items()
     }

@@ -36,6 +36,8 @@ from edgec.exporters.from_torch.scatters import CombineCut
 from edgec.exporters.from_torch.shapes import Symbols, named_axes, torch_shapes, trace_sizes
 from edgec.exporters.from_torch.sparse import dense_weights
 from edgec.exporters.from_torch.state import Snapshot
+from edgec.exporters.from_torch.turns import OPERATION as TURNS
+from edgec.exporters.from_torch.turns import turn_cuts
 from edgec.exporters.from_torch.values import (
     as_tensors,
     dtype_of,
@@ -465,6 +467,7 @@ def _with_cuts(graph: Any, numbers: Mapping[str, int] | None) -> bytes:
         KERNEL: kernel_cuts(_reference_lowered),
         FOURIER: FourierCut.of,
         COMBINE: CombineCut.of,
+        TURNS: turn_cuts(_reference_lowered),
     }
     cuts = cut_out(graph, kinds)
     module = to_stablehlo(graph, numbers)
@@ -472,7 +475,7 @@ def _with_cuts(graph: Any, numbers: Mapping[str, int] | None) -> bytes:
 
 
 def _reference_lowered(function: Callable[..., Any], examples: tuple[Any, ...]) -> bytes:
-    """A kernel's reference in StableHLO."""
+    """A kernel's reference, or the step of a loop, in StableHLO."""
     (traced,) = trace(Bundle((Entry(function, examples),)), dynamic=Dynamic())
     if traced.dialect is not Dialect.STABLEHLO or not all(
         isinstance(role, Input) for role in traced.arguments

@@ -14,7 +14,7 @@ from edgec.runtime.errors import UnsupportedOp
 from edgec.toolchain.own_kernels import ATTRIBUTE, COMPOSITE, OwnKernel
 from edgec.toolchain.stablehlo import parse_stablehlo
 
-__all__ = ["KernelCut", "kernel_cuts"]
+__all__ = ["KernelCut", "add_function", "kernel_cuts"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,8 @@ class KernelCut:
         """
         if self.text not in self.names:
             self.names[self.text] = f"edgec_reference_{len(self.names)}"
-            _add_reference(module, self.names[self.text], self)
+            reference = self.lower(_reference(self), self.examples)
+            add_function(module, self.names[self.text], reference)
         return list(_composite(self, self.names[self.text], operands, types).results)
 
 
@@ -133,11 +134,11 @@ def _location(where: str | None) -> Any:
     return ir.Location.file(file, int(line), 0) if line.isdigit() else ir.Location.unknown()
 
 
-def _add_reference(module: Any, name: str, cut: KernelCut) -> None:
-    """Add the function that a reference is, and what it calls."""
+def add_function(module: Any, name: str, data: bytes) -> None:
+    """Add the function `main` of other StableHLO to a module by a name, and what it calls."""
     from iree.compiler import ir
 
-    source = parse_stablehlo(cut.lower(_reference(cut), cut.examples), module.context)
+    source = parse_stablehlo(data, module.context)
     table = ir.SymbolTable
     for op in source.body.operations:
         old = _name(op)

@@ -23,6 +23,7 @@ def pooling() -> Mapping[Any, Callable[..., Any]]:
         aten.avg_pool2d.default: _means(aten.avg_pool2d.default, 2),
         aten.avg_pool3d.default: _means(aten.avg_pool3d.default, 3),
         aten._adaptive_avg_pool3d.default: _adaptive_means,
+        aten.adaptive_max_pool3d.default: _adaptive_maxima,
     }
 
 
@@ -156,3 +157,22 @@ def _adaptive_means(x: Any, sizes: Sequence[int]) -> Any:
             rows.append(x.narrow(axis, begin, end - begin).mean(axis, keepdim=True))
         x = torch.cat(rows, axis)
     return x
+
+
+def _adaptive_maxima(x: Any, sizes: Sequence[int]) -> Any:
+    """Largest elements and their places, an axis after the other; of equal ones the first."""
+    import torch
+
+    if not all(isinstance(size, int) for size in (*x.shape[-3:], *sizes)):
+        return NotImplemented
+    places = torch.arange(prod(x.shape[-3:]), device=x.device).reshape(x.shape[-3:]).expand(x.shape)
+    for axis, count in zip((-1, -2, -3), reversed(sizes), strict=True):
+        size, largest, at = x.shape[axis], [], []
+        for number in range(count):
+            begin, end = number * size // count, -(-(number + 1) * size // count)
+            window = x.narrow(axis, begin, end - begin)
+            chosen = window.argmax(axis, keepdim=True)
+            largest.append(window.amax(axis, keepdim=True))
+            at.append(places.narrow(axis, begin, end - begin).gather(axis, chosen))
+        x, places = torch.cat(largest, axis), torch.cat(at, axis)
+    return x, places

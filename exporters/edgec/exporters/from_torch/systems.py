@@ -10,7 +10,7 @@ from typing import Any
 
 from edgec.runtime.errors import UnsupportedOp
 
-__all__ = ["systems", "unchecked"]
+__all__ = ["solve_triangular", "systems", "unchecked"]
 
 _LARGEST = 64
 """Rows of a matrix whose elimination is written out."""
@@ -27,7 +27,7 @@ def systems() -> Mapping[Any, Callable[..., Any]]:
         aten.linalg_cholesky_ex.default: _cholesky_ex,
         aten.linalg_qr.default: _qr,
         aten.cholesky.default: lambda x, upper=False: _cholesky_ex(x, upper=upper)[0],
-        aten.linalg_solve_triangular.default: _solve_triangular,
+        aten.linalg_solve_triangular.default: solve_triangular,
         aten.triangular_solve.default: _old_triangular_solve,
         aten.cholesky_solve.default: _cholesky_solve,
         aten.cholesky_inverse.default: lambda x, upper=False: _cholesky_solve(
@@ -168,10 +168,21 @@ def _cholesky_ex(x: Any, *, upper: bool = False, check_errors: bool = False) -> 
     return found.transpose(-1, -2).conj() if upper else found, fault
 
 
-def _solve_triangular(
+def solve_triangular(
     a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Any:
-    """An unknown after the other, each taken out of the equations that are left."""
+    """X of A X = B, or of X A = B: an unknown after the other, each taken out of what is left.
+
+    Args:
+        a: triangular matrices of no more than 64 rows.
+        b: as many rows.
+        upper: whether they are upper triangles.
+        left: whether they stand on the left.
+        unitriangular: whether their diagonal is of ones, whatever is there.
+
+    Raises:
+        UnsupportedOp: they are larger, or their size is dynamic.
+    """
     import torch
 
     if not left:
@@ -195,11 +206,11 @@ def _old_triangular_solve(
     b: Any, a: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:
     turned = a.transpose(-1, -2) if transpose else a
-    found = _solve_triangular(turned, b, upper=upper != transpose, unitriangular=unitriangular)
+    found = solve_triangular(turned, b, upper=upper != transpose, unitriangular=unitriangular)
     return found, a.clone()
 
 
 def _cholesky_solve(b: Any, factor: Any, upper: bool = False) -> Any:
     lower = factor.transpose(-1, -2).conj() if upper else factor
-    half = _solve_triangular(lower, b, upper=False)
-    return _solve_triangular(lower.transpose(-1, -2).conj(), half, upper=True)
+    half = solve_triangular(lower, b, upper=False)
+    return solve_triangular(lower.transpose(-1, -2).conj(), half, upper=True)

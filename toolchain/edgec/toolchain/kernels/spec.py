@@ -33,11 +33,13 @@ class Kernel:
         name: the kernel's.
         key: what its tile is known by from one compile to the next; empty where none is chosen.
         roomy: whether it takes more memory during a call than a plainer one.
+        by: what compiled it, where that is one of several; empty elsewhere.
     """
 
     name: str
     key: str = ""
     roomy: bool = False
+    by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from edgec.toolchain.kernels.gpu.dispatches import Binary
 from edgec.toolchain.kernels.own.c_compiler import has_ziglang
 from edgec.toolchain.kernels.spec import Declined
 
-__all__ = ["compile_c_variant", "find_in_c", "source_of", "types_of"]
+__all__ = ["compile_c_variant", "find_in_c", "source_of", "types_of", "without_hints"]
 
 _TYPES = {"i8": "i8", "i32": "int", "f16": "_Float16", "bf16": "__bf16", "f32": "float"}
 _SHARED = re.compile(r"^.*\bedgec_room_bytes\s*=\s*(\d+);\n", re.MULTILINE)
@@ -96,7 +96,7 @@ def compile_c_variant(variant: Variant) -> tuple[bytes, dict[str, int]]:
     shared = int(found[1]) if found else 0
     # Each driver reads PTX of its own version and of all before: this has nothing newer.
     version = f".version {variant.ptx_version // 10}.{variant.ptx_version % 10}"
-    text = _VERSION.sub(version, _HINT.sub("", _SHARED.sub("", text)), count=1)
+    text = _VERSION.sub(version, without_hints(_SHARED.sub("", text)), count=1)
     threads = variant.warps * _WARP
     # How many threads a group has decides how many registers each may use.
     facts = f".reqntid {threads}, 1, 1\n"
@@ -105,6 +105,11 @@ def compile_c_variant(variant: Variant) -> tuple[bytes, dict[str, int]]:
     facts += f".explicitcluster\n.reqnctapercluster {cluster}, 1, 1\n" if cluster != 1 else ""
     text = re.sub(r"^\)\n\{", f")\n{facts}{{", text, count=1, flags=re.MULTILINE)
     return text.encode(), {"threads": threads, "shared": shared}
+
+
+def without_hints(ptx: str) -> str:
+    """PTX without what clang says of loads, which older assemblers do not know."""
+    return _HINT.sub("", ptx)
 
 
 def source_of(variant: Variant, kernel: str) -> str:

@@ -103,6 +103,7 @@ class _Placing:
         suffix, executables = _SUFFIXES.get(target.backend, _SPIRV)
         self._dispatches = Dispatches(module, suffix, executables)
         self._names: dict[tuple[object, ...], str] = {}
+        self._by = ""
         self.count = 0
 
     def place(self, op: Any, kernel: OwnKernel) -> Kernel | Declined:
@@ -116,6 +117,7 @@ class _Placing:
             if reason := unfit(value):
                 return Declined(reason=reason)
         defines = {**definitions(reads, writes), **code.defines}
+        self._by = ""
         with ir.InsertionPoint(op), op.location:
             given = [to_memory(value) for value in reads]
             kinds = [memory_type(value.type) for value in writes]
@@ -126,7 +128,7 @@ class _Placing:
             for old, new in zip(writes, made, strict=True):
                 old.replace_all_uses_with(from_memory(new, old.type))
         self.count += 1
-        return Kernel(name=kernel.name)
+        return Kernel(name=kernel.name, by=self._by)
 
     def _on_cpu(
         self,
@@ -158,7 +160,8 @@ class _Placing:
         entry = f"edgec_{symbol}"
         group = code.group
         if self._target.backend is Backend.CUDA:
-            data = ptx_of(name, code, defines, entry, self._target)
+            ptx = ptx_of(name, code, defines, entry, self._target)
+            data, self._by = ptx.data, ptx.by
         else:
             data, group = spirv_of(name, code, defines, entry, self._target)
         binary = Binary(

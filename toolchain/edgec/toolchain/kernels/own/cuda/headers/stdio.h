@@ -1,0 +1,1 @@
+#include "edgec_cuda.h"
