@@ -17,6 +17,9 @@ from edgec.runtime import load
 from edgec.targets import find
 from edgec.toolchain import CompileOptions
 from edgec.toolchain.flags import compile_flags
+from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.match.validation import validating
+from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.simplify.grouped_rows import GroupedRows
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.process import compiler_path
@@ -125,11 +128,11 @@ def test_gpus_keep_what_they_have(target: str) -> None:
         assert (planned.unit is None) is (target == "cpu:riscv64")  # it has no vectors
 
 
-def added(groups: int = 4, rows: int = 64) -> str:
+def added(groups: int = 4, rows: int = 64, k: int = K, n: int = N) -> str:
     """One product for each group, added up."""
-    kind, wide = f"tensor<{rows}x{K}xf32>", f"tensor<{rows}x{N}xf32>"
+    kind, wide = f"tensor<{rows}x{k}xf32>", f"tensor<{rows}x{n}xf32>"
     lines = [
-        f"func.func @main(%x: {kind}, %w: tensor<{groups}x{K}x{N}xf32>, %e: tensor<{groups}xi32>,",
+        f"func.func @main(%x: {kind}, %w: tensor<{groups}x{k}x{n}xf32>, %e: tensor<{groups}xi32>,",
         f"    %g: tensor<{rows}xi32>) -> {wide} {{",
         f"  %none = stablehlo.constant dense<0.0> : {kind}",
         f"  %sum0 = stablehlo.constant dense<0.0> : {wide}",
@@ -150,13 +153,13 @@ def added(groups: int = 4, rows: int = 64) -> str:
             f"  %t{i} = stablehlo.compare EQ, %own, %n{i} : (tensor<{rows}xi32>,"
             f" tensor<{rows}xi32>) -> tensor<{rows}xi1>",
             f"  %m{i} = stablehlo.broadcast_in_dim %t{i}, dims = [0] : (tensor<{rows}xi1>)"
-            f" -> tensor<{rows}x{K}xi1>",
-            f"  %s{i} = stablehlo.select %m{i}, %x, %none : tensor<{rows}x{K}xi1>, {kind}",
-            f"  %u{i} = stablehlo.slice %w [{i}:{i + 1}, 0:{K}, 0:{N}]"
-            f" : (tensor<{groups}x{K}x{N}xf32>) -> tensor<1x{K}x{N}xf32>",
-            f"  %v{i} = stablehlo.reshape %u{i} : (tensor<1x{K}x{N}xf32>) -> tensor<{K}x{N}xf32>",
+            f" -> tensor<{rows}x{k}xi1>",
+            f"  %s{i} = stablehlo.select %m{i}, %x, %none : tensor<{rows}x{k}xi1>, {kind}",
+            f"  %u{i} = stablehlo.slice %w [{i}:{i + 1}, 0:{k}, 0:{n}]"
+            f" : (tensor<{groups}x{k}x{n}xf32>) -> tensor<1x{k}x{n}xf32>",
+            f"  %v{i} = stablehlo.reshape %u{i} : (tensor<1x{k}x{n}xf32>) -> tensor<{k}x{n}xf32>",
             f"  %p{i} = stablehlo.dot_general %s{i}, %v{i}, contracting_dims = [1] x [0]"
-            f" : ({kind}, tensor<{K}x{N}xf32>) -> {wide}",
+            f" : ({kind}, tensor<{k}x{n}xf32>) -> {wide}",
             f"  %sum{i + 1} = stablehlo.add %sum{i}, %p{i} : {wide}",
         ]
     return "\n".join([*lines, f"  return %sum{groups} : {wide}", "}"])
@@ -167,6 +170,23 @@ def test_products_of_all_groups_become_blocks() -> None:
     assert count == 1
     assert after.count("stablehlo.dot_general") == 1
     assert "tensor<7x16x128xf32>" in after  # 64 rows in at most 7 blocks of 16
+
+
+@pytest.mark.parametrize("unit", [AVX512, VectorUnit(lanes=4, registers=16, by_lane=True)])
+@pytest.mark.parametrize(
+    ("groups", "rows", "k", "n"),
+    [(5, 62, 7, 137), (3, 700, 33, 4), (64, 65, 16, 12), (3, 80, 2, 600)],
+)
+def test_the_kernel_takes_all_blocks(
+    unit: VectorUnit, groups: int, rows: int, k: int, n: int
+) -> None:
+    """Else the compiler would copy a matrix for each of them."""
+    with ir.Context() as context, validating():
+        module = parse_stablehlo(added(groups, rows, k, n), context)
+        assert GroupedRows(unit=unit).run(module) == 1
+        assert CpuKernels(unit=unit).run(module) == 1
+        assert module.operation.verify()
+        assert f"x{k}x{n}xf32" not in str(module).replace(f"{groups}x{k}x{n}xf32", "")
 
 
 OTHERS = {
@@ -222,6 +242,12 @@ func.func @main(%x: tensor<6xROWSx{K}xf32>, %w: tensor<9x{K}x{N}xf32>, %i: tenso
     : (tensor<6xROWSx{K}xf32>, tensor<6x{K}x{N}xf32>) -> tensor<6xROWSx{N}xf32>
   return %1 : tensor<6xROWSx{N}xf32>
 }}"""
+
+
+def test_numbers_of_a_byte_are_those_of_more_matrices_than_it_counts() -> None:
+    text = LOOKED_UP.replace("ROWS", "1").replace("tensor<9x", "tensor<200x")
+    for kind in ("i8", "ui8"):
+        assert rewrite(GroupedRows(), text.replace("6xi64", f"6x{kind}"))[0] == 1
 
 
 @pytest.mark.parametrize("rows", [1, 16])

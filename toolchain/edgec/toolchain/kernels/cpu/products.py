@@ -132,7 +132,8 @@ def _place(product: MatrixProduct, unit: VectorUnit) -> _Placed | Declined:
     if table is None:
         return _Placed(kernel=kernel, sides=(left.value, right.value), value=last.value)
     with ir.InsertionPoint(product.value.owner.operation), product.value.owner.location:
-        numbers = _numbers(table)
+        numbers = write.within(table.places, shape_of(table.table)[0] or 1)
+        numbers = write.reshape(numbers, [_size(numbers)])
     return _Placed(kernel=kernel, sides=(left.value, table.table, numbers), value=last.value)
 
 
@@ -145,15 +146,6 @@ def _looked_up(side: Side, batch: tuple[int, ...]) -> _LookedUp | None:
     if side.batch != (size,) or side.start >= size or batch[0] * size != _size(side.value):
         return None
     return _LookedUp(table=found.table, size=size, places=found.places)
-
-
-def _numbers(table: _LookedUp) -> Any:
-    """Numbers of matrices as a kernel reads them: i32, all of them within."""
-    kind = element_type(table.places)
-    last = (shape_of(table.table)[0] or 1) - 1
-    places = write.clamp(write.fill(0, (), kind), table.places, write.fill(last, (), kind))
-    places = write.convert(places, ir.IntegerType.get_signless(32))
-    return write.reshape(places, [_size(places)])
 
 
 def _replace(product: MatrixProduct, placed: _Placed, library: Library) -> None:

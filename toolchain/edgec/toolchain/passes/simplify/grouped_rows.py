@@ -198,25 +198,20 @@ def _in_blocks(found: Any, lies: tuple[Any, list[int]], own: Any, size: int, cou
     # What is added to a row's number for its place in blocks.
     before = write.binary("subtract", ends, blocks)
     moved = write.binary("subtract", write.binary("multiply", before, wide), begin)
-    last = write.fill(groups - 1, (), whole)
-    nought = write.fill(0, (), whole)
-    of_block = _how_many("GE", write.iota([count], 0, whole), ends)
-    of_block = write.clamp(nought, of_block, last)
+    of_block = write.within(_how_many("GE", write.iota([count], 0, whole), ends), groups)
     at = write.iota([count, size], 0, whole)
     at = write.binary("multiply", at, write.fill(size, [count, size], whole))
     at = write.binary("add", at, write.iota([count, size], 1, whole))
     back = write.broadcast(write.taken(moved, of_block), [count, size], [0])
-    source = write.clamp(
-        nought, write.binary("subtract", at, back), write.fill(rows - 1, (), whole)
-    )
+    source = write.within(write.binary("subtract", at, back), rows)
     taken = write.taken(found.rows, write.reshape(source, [count * size]))
     table, order = lies
     matrices = write.taken(table, of_block)
     kind = write.tensor([count, size, n], write.element(found.value))
     made = _batched(write.reshape(taken, [count, size, k]), matrices, order[1], kind, found.product)
-    place = write.taken(moved, write.clamp(nought, own, last))
+    place = write.taken(moved, write.within(own, groups))
     place = write.binary("add", place, write.iota([rows], 0, whole))
-    place = write.clamp(nought, place, write.fill(count * size - 1, (), whole))
+    place = write.within(place, count * size)
     return write.taken(write.reshape(made, [count * size, n]), place)
 
 
@@ -286,10 +281,7 @@ def _one_by_one(rows: Any, lies: tuple[Any, list[int]], summed: int, own: Any, l
     count, k = write.shape(rows)
     _, *sizes = write.shape(table)
     nought = write.fill(0, (), whole)
-    kind = write.element(own)
-    bounds = (write.fill(0, (), kind), write.fill(write.shape(table)[0] - 1, (), kind))
-    own = write.reshape(own, [count])
-    own = write.convert(write.clamp(bounds[0], own, bounds[1]), whole)
+    own = write.reshape(write.within(own, write.shape(table)[0]), [count])
     axis = order[summed] - 1
 
     def body(turn: Any, carried: Any) -> Any:
