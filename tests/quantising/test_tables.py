@@ -272,3 +272,22 @@ def test_rows_that_make_no_whole_groups_and_tables_in_blocks_stay() -> None:
     once = quantise(export(take, (IDS,)), Scheme(bits=8)).program
     with pytest.raises(UsageError, match="in blocks already, int8 by output"):
         quantise(once, Scheme(bits=8))
+
+
+def test_matrices_of_which_a_tensor_holds_several_are_said_to_stay() -> None:
+    """Experts: cut out one by one, or looked up by their numbers."""
+    rng = np.random.default_rng(2)
+    one, other = rng.standard_normal((2, 4, 64, 80)).astype(np.float32)
+    last = rng.standard_normal((80, 64)).astype(np.float32)
+
+    def experts(x: Any, i: Any) -> Any:
+        cut = sum(x @ jnp.asarray(one)[number] for number in range(4))
+        return (cut + jnp.einsum("rk,rkn->rn", x, jnp.asarray(other)[i])) @ last
+
+    x = rng.standard_normal((3, 64)).astype(np.float32)
+    found = quantise(export(experts, (x, np.array([1, 3, 1]))), Scheme(bits=8))
+    assert [line.what for line in found.lines] == ["80 x 64"]
+    said = {(what, reason) for _, what, reason in found.kept}
+    assert said == {
+        ("4 x 64 x 80", "several matrices in one: no kernel reads one of these in blocks")
+    }

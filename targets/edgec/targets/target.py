@@ -269,6 +269,15 @@ class Target:
         return self.backend in (Backend.CUDA, Backend.ROCM)
 
     @property
+    def computes_on_host(self) -> bool:
+        """Whether kernels run on the processor that calls them.
+
+        It reads what they computed from its own memory; from another device each number that
+        decides what comes next costs a round trip, through the device's queue and back.
+        """
+        return self.backend is Backend.CPU
+
+    @property
     def required_features(self) -> tuple[str, ...]:
         """CPU features that a machine must have to run a module for this target."""
         return self.cpu.requires if self.cpu else ()

@@ -20,7 +20,7 @@ from edgec.toolchain.ir.read import element_type, is_float, numbers_of, shape_of
 from edgec.toolchain.ir.views import Digit, Strided, before, dense, joined
 from edgec.toolchain.match.block_product import read_block_product
 from edgec.toolchain.match.blocks import read_block_rows
-from edgec.toolchain.match.look_up import LOOK_UPS, read_look_up
+from edgec.toolchain.match.look_up import LOOK_UPS, read_look_up, read_pieces
 from edgec.toolchain.program import Parameter, ProgramInfo
 
 __all__ = ["Kept", "Layer", "find_layers"]
@@ -29,6 +29,7 @@ _LEAST = 4096
 """Weights below which a matrix stays as it is."""
 _Array = np.ndarray[Any, np.dtype[Any]]
 _View = tuple[Any, int, int, bool]
+_ONE_OF_SEVERAL = "several matrices in one: no kernel reads one of these in blocks"
 _PARTS = frozenset({*LOOK_UPS, "stablehlo.dynamic_gather", "stablehlo.real_dynamic_slice"})
 """Operations that take parts of a table, where it is said at a call which."""
 
@@ -132,6 +133,8 @@ def find_layers(
                 keep(op, sizes, f"in blocks already, {blocks.weights}")
             elif view is None and _matrix_of(op, 0, names) is not None:
                 keep(op, _sizes_text(op.operands[0]), "weights on a product's left side")
+            elif view is None and (root := _root(op.operands[1], names, parts=True)) is not None:
+                keep(op, _sizes_text(root), _ONE_OF_SEVERAL)
         else:
             continue
         if view is None:
@@ -198,7 +201,8 @@ def _table_of(op: Any, names: Mapping[Any, str], known: Constants) -> tuple[_Vie
         blocks = None if found is None else read_block_rows(value)
         return None, f"in blocks already, {blocks}" if blocks else ""
     if found is None:
-        reason = "looked up by other than whole rows"
+        is_matrix = len(sizes) > 2 and read_pieces(op.results[0]) is not None
+        reason = _ONE_OF_SEVERAL if is_matrix else "looked up by other than whole rows"
     elif view is None or view[3]:
         reason = "looked up by column"
     elif root not in names and known.of(found.places) is not None:
@@ -253,13 +257,14 @@ def _seen(
     return (view.value, outputs, summed, True) if lies == (1, outputs) else None
 
 
-def _root(value: Any, names: Mapping[Any, str]) -> Any | None:
-    """The weights that a value is moved from."""
+def _root(value: Any, names: Mapping[Any, str], *, parts: bool = False) -> Any | None:
+    """The weights that a value is moved from, or with `parts` cut from."""
+    moves = ("reshape", "transpose", "convert", *(["slice"] if parts else []))
     while not _is_root(value, names):
         if isinstance(value.owner, ir.Block) or not value.owner.operation.operands:
             return None
         op = value.owner.operation
-        if op.name not in ("stablehlo.reshape", "stablehlo.transpose", "stablehlo.convert"):
+        if op.name not in [f"stablehlo.{name}" for name in moves]:
             return None
         value = op.operands[0]
     return value

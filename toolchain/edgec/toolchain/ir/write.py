@@ -55,6 +55,7 @@ __all__ = [
     "tensor",
     "transpose",
     "unary",
+    "within",
 ]
 
 FENCE = "iree_tensor_ext.compute_barrier.start"
@@ -431,6 +432,15 @@ def taken(value: Any, rows: Any) -> Any:
             "indices_are_sorted": ir.BoolAttr.get(False),
         },
     )
+
+
+def within(numbers: Any, count: int) -> Any:
+    """Whole numbers as i32, each the nearest one of 0 to `count - 1`."""
+    narrow = ir.IntegerType.get_signless(32)
+    if element(numbers).width < narrow.width:  # which may not hold the last one
+        numbers = convert(numbers, narrow)
+    kind = element(numbers)
+    return convert(clamp(fill(0, (), kind), numbers, fill(count - 1, (), kind)), narrow)
 
 
 def loop(

@@ -7,9 +7,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.toolchain.ir.read import integers, numbers_of, shape_of
+from edgec.toolchain.ir.read import integers, made_by, numbers_of, shape_of
 
-__all__ = ["LOOK_UPS", "LookUp", "read_look_up"]
+__all__ = ["LOOK_UPS", "LookUp", "Pieces", "read_look_up", "read_pieces"]
 
 _GATHER = "stablehlo.gather"
 _SLICE = "stablehlo.dynamic_slice"
@@ -50,6 +50,38 @@ class LookUp:
         """How many axes the rows are along that it gives, apart from those of size one."""
         rank = len(shape_of(self.places))
         return rank - (self.vector < rank) if self.is_gather else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pieces:
+    """Whole pieces of a table along its first axis, one behind the other, as matrices of many.
+
+    Attributes:
+        table: what is looked up.
+        places: which pieces, whole numbers; one out of bounds is the nearest within.
+    """
+
+    table: Any
+    places: Any
+
+
+def read_pieces(value: Any) -> Pieces | None:
+    """The pieces that a value consists of; None where it is anything else."""
+    op = made_by(value, "gather")
+    if op is None:
+        return None
+    numbers = numbers_of(op.attributes["dimension_numbers"])
+    table, places = op.operands
+    sizes, given = shape_of(table), shape_of(value)
+    batch = len(given) - len(sizes) + 1
+    if integers(op, "slice_sizes") != [1, *sizes[1:]] or numbers.get("operand_batching_dims"):
+        return None
+    firsts = (numbers.get("start_index_map"), numbers.get("collapsed_slice_dims"))
+    offsets = numbers.get("offset_dims", [])
+    if firsts != ([0], [0]) or offsets != list(range(batch, len(given))):
+        return None
+    counts = [math.prod(each or 0 for each in one) for one in (shape_of(places), given[:batch])]
+    return Pieces(table=table, places=places) if counts[0] == counts[1] > 0 else None
 
 
 def read_look_up(op: Any) -> LookUp | None:

@@ -91,6 +91,7 @@ from edgec.toolchain.passes.simplify.error_functions import ErrorFunctions
 from edgec.toolchain.passes.simplify.few_products import FewProducts
 from edgec.toolchain.passes.simplify.fold_constants import FoldConstants
 from edgec.toolchain.passes.simplify.fold_scales import FoldScales
+from edgec.toolchain.passes.simplify.grouped_rows import GroupedRows
 from edgec.toolchain.passes.simplify.half_conversions import HalfConversions
 from edgec.toolchain.passes.simplify.half_precision import HalfPrecision
 from edgec.toolchain.passes.simplify.hold_blocks import HoldBlocks
@@ -155,6 +156,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     HoldBlocks,
     LookUpBlocks,
     Canonicalise,
+    GroupedRows,
     FoldConstants,
     HalfPrecision,
     DynamicShapes,

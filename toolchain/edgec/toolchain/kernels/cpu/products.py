@@ -4,11 +4,12 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from iree.compiler import ir
 
+from edgec.toolchain.ir import write
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.read import element_type, shape_of
 from edgec.toolchain.ir.standing import stand_for
@@ -22,10 +23,11 @@ from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.spec import Answers, Declined, Kernel
 from edgec.toolchain.match.description import validate
 from edgec.toolchain.match.indices import Index, refined
+from edgec.toolchain.match.look_up import read_pieces
 from edgec.toolchain.match.matrix_product import MatrixProduct, Side, read_product
 from edgec.toolchain.match.results import moved_result
 
-__all__ = ["place_products"]
+__all__ = ["place_products", "takes"]
 
 _LEAST_ROWS = 4
 _LEAST_FLOPS = 1 << 16
@@ -39,8 +41,29 @@ class _Placed:
     """A kernel, what it reads, and the value that it writes."""
 
     kernel: ProductKernel
-    sides: tuple[Any, Any]
+    sides: tuple[Any, ...]
     value: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LookedUp:
+    """Matrices of a table.
+
+    Attributes:
+        table: where they lie, one behind the other.
+        size: elements of one.
+        places: their numbers, any integers.
+    """
+
+    table: Any
+    size: int
+    places: Any
+
+
+def takes(count: int, m: int, k: int, n: int, unit: VectorUnit) -> bool:
+    """Whether the kernel takes `count` products of f32 of [m, k] by [k, n], dense in the result."""
+    large = 2 * count * m * k * n >= _LEAST_FLOPS
+    return large and m >= _LEAST_ROWS and lanes_of(n, unit) is not None
 
 
 def place_products(
@@ -93,18 +116,36 @@ def _place(product: MatrixProduct, unit: VectorUnit) -> _Placed | Declined:
     if is_turned:  # The transposed product is of the same numbers.
         sides, m, n = sides[::-1], n, m
     left, right = sides
+    table = _looked_up(right, product.batch)
     kernel = ProductKernel(
         batch=product.batch,
         m=m,
         n=n,
         inner=(Index(size=product.k, steps=(left.inner, right.inner)),),
         left=_of(left),
-        right=_of(right),
+        right=_of(right) if table is None else replace(_of(right), size=_size(table.table)),
         out=out,
         lanes=lanes,
         unit=unit,
+        looked_up=table is not None,
     )
-    return _Placed(kernel=kernel, sides=(left.value, right.value), value=last.value)
+    if table is None:
+        return _Placed(kernel=kernel, sides=(left.value, right.value), value=last.value)
+    with ir.InsertionPoint(product.value.owner.operation), product.value.owner.location:
+        numbers = write.within(table.places, shape_of(table.table)[0] or 1)
+        numbers = write.reshape(numbers, [_size(numbers)])
+    return _Placed(kernel=kernel, sides=(left.value, table.table, numbers), value=last.value)
+
+
+def _looked_up(side: Side, batch: tuple[int, ...]) -> _LookedUp | None:
+    """The table that a side's matrices are copied from, one for each index of the batch."""
+    found = read_pieces(side.value)
+    if found is None or len(batch) != 1:
+        return None
+    size = _size(found.table) // (shape_of(found.table)[0] or 1)
+    if side.batch != (size,) or side.start >= size or batch[0] * size != _size(side.value):
+        return None
+    return _LookedUp(table=found.table, size=size, places=found.places)
 
 
 def _replace(product: MatrixProduct, placed: _Placed, library: Library) -> None:

@@ -37,16 +37,18 @@ def build(
     workgroups: tuple[int, int, int],
     shapes: Sequence[Sequence[int]],
     body: Callable[[list[Any], list[Any]], None],
+    kinds: tuple[str, ...] = (),
 ) -> str:
     """The text of a `stream.executable` called `name` with an entry point of that name.
 
     Args:
         name: the symbol.
         workgroups: how many there are in each of three dimensions.
-        shapes: of each binding, in f32; results come last.
+        shapes: of each binding; results come last.
         body: builds the kernel of the bindings' memory and the workgroup's three numbers.
+        kinds: the type of each binding's elements; f32 where it is not said.
     """
-    frame = Writer(name=name, workgroups=workgroups, sizes=[], shapes=tuple(shapes))
+    frame = Writer(name=name, workgroups=workgroups, sizes=[], shapes=tuple(shapes), kinds=kinds)
     with ir.Location.unknown():
         module = ir.Module.parse(frame.text(()))
         executable = module.body.operations[0]

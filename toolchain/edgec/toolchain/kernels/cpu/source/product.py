@@ -71,6 +71,8 @@ class ProductKernel:
         lanes: elements of a vector, at most as many as there are columns.
         unit: the vector registers of the target.
         across: whether each column has a left side of its own, a neighbour of the next column's.
+        looked_up: whether the right matrix of each index of the batch, which has one, is read as a
+            number, one of matrices that lie a step of the batch apart.
     """
 
     batch: tuple[int, ...]
@@ -83,11 +85,16 @@ class ProductKernel:
     lanes: int
     unit: VectorUnit
     across: bool = False
+    looked_up: bool = False
 
     def text(self, name: str) -> str:
-        """The kernel; its bindings are both sides and the result."""
-        shapes = [[each.size] for each in (self.left, self.right, self.out)]
-        return build(name, (self.groups, 1, 1), shapes, self._body)
+        """The kernel; its bindings are both sides, what says which matrices, and the result."""
+        shapes = [[self.left.size], [self.right.size], [self.out.size]]
+        kinds = ["f32"] * 3
+        if self.looked_up:
+            shapes.insert(2, [math.prod(self.batch)])
+            kinds.insert(2, "i32")
+        return build(name, (self.groups, 1, 1), shapes, self._body, tuple(kinds))
 
     @property
     def k(self) -> int:
@@ -178,6 +185,7 @@ class ProductKernel:
         return ir.VectorType.get([self.lanes], ir.F32Type.get())
 
     def _body(self, memories: list[Any], workgroup: list[Any]) -> None:
+        which = memories.pop(2) if self.looked_up else None
         most = max(vectors * self._block(vectors) for *_, vectors in self.panels) * self.lanes
         kind = ir.MemRefType.get([most], ir.F32Type.get())
         scratch = memref.alloca(kind, [], [], alignment=64)
@@ -204,7 +212,15 @@ class ProductKernel:
                 columns = [arith.addi(first, index(i * self.lanes)) for i in range(vectors)]
                 if is_last and self.n % self.lanes:
                     columns[-1] = arith.minui(columns[-1], index(self.n - self.lanes))
-                bases = [_base(each, of_batch) for each in (self.left, self.right, self.out)]
+                numbers = of_batch
+                if which is not None:
+                    found = memref.load(which, of_batch)
+                    numbers = [arith.index_cast(ir.IndexType.get(), found)]
+                bases = [
+                    _base(self.left, of_batch),
+                    _base(self.right, numbers),
+                    _base(self.out, of_batch),
+                ]
                 _Panel(
                     kernel=self,
                     memories=memories,
