@@ -157,6 +157,9 @@ pjrt_value *pjrt_value_retain(pjrt_value *value);
 void pjrt_value_release(pjrt_value *value);
 bool pjrt_value_is_there(const pjrt_value *value);
 
+/* Whether the caller's reference is the only one, so that it may do with the value as it likes. */
+bool pjrt_value_is_alone(const pjrt_value *value);
+
 /* The event after which it is there, the value's own. */
 pjrt_event *pjrt_value_made(pjrt_value *value);
 

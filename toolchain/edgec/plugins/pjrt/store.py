@@ -5,6 +5,7 @@ same addition in another line of a script is compiled once.
 """
 
 import contextlib
+import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,12 +91,13 @@ class Store:
         from edgec.plugins.pjrt.program import compile_for, read
 
         found = read(program)
-        plain = key_of("pjrt", what, found.plain, fingerprint())
+        given = json.dumps([found.donated, sorted(found.places.items())])
+        plain = key_of("pjrt", what, found.plain, given, fingerprint())
         made = self._kept(plain)
         if made is None:
             path = Path(self._folder.name) / f"{plain}.vmfb"
             with contextlib.nullcontext() if apart else working_here(answered):
-                compile_for(what, found.program, path)
+                compile_for(what, found.program, path, found.places)
             made = Made(
                 path=path,
                 key=plain,
@@ -117,7 +119,8 @@ class Store:
 
         shardy = self._shardy = self._shardy or Shardy()
         whole = read_whole(program, shardy)
-        plain = key_of("pjrt", what, str(devices), whole.plain, fingerprint(), cutters())
+        given = json.dumps(whole.donated)
+        plain = key_of("pjrt", what, str(devices), whole.plain, given, fingerprint(), cutters())
         made = self._kept(plain)
         if made is None:
             parts, told = spread(whole, devices, shardy)

@@ -53,6 +53,8 @@ class CompileOptions:
             where it lands.
         taps: whether each value that a dispatch writes becomes an output (`toolchain.tapping`).
         tap_loops: whether those inside of loops and branches do, too, as of their last turn.
+        donated: arguments that callers may give away, by number, each with the result that may then
+            lie in its memory (`toolchain.in_place`).
     """
 
     output: Path | str | None = None
@@ -78,6 +80,7 @@ class CompileOptions:
     seeded: Seeded | None = None
     taps: bool = False
     tap_loops: bool = True
+    donated: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
