@@ -552,6 +552,37 @@ FAULTS = (
         right=lambda x: np.stack([x, np.where(np.arange(64)[:, None] == 5, -1, x)]),
     ),
     Fault(
+        name="own-updates",
+        text=_function(
+            "%x: tensor<32x64xf32>, %y: tensor<32x64xf32>, %z: tensor<32x64xf32>",
+            "(tensor<32x64xf32>, tensor<32x64xf32>, tensor<32x64xf32>)",
+            """  %two = stablehlo.constant dense<2.0> : tensor<32x64xf32>
+  %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %three = stablehlo.constant dense<3> : tensor<i32>
+  %nine = stablehlo.constant dense<9> : tensor<i32>
+  %first = stablehlo.constant dense<0> : tensor<i32>
+  %double = stablehlo.multiply %y, %two : tensor<32x64xf32>
+  %row = stablehlo.slice %z [0:1, 0:64] : (tensor<32x64xf32>) -> tensor<1x64xf32>
+  %0 = stablehlo.dynamic_update_slice %double, %row, %three, %first
+    : (tensor<32x64xf32>, tensor<1x64xf32>, tensor<i32>, tensor<i32>) -> tensor<32x64xf32>
+  %most = stablehlo.reduce(%double init: %least) applies stablehlo.maximum
+    across dimensions = [0] : (tensor<32x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %flat = stablehlo.reshape %most : (tensor<64xf32>) -> tensor<1x64xf32>
+  %own = stablehlo.add %x, %z : tensor<32x64xf32>
+  %1 = stablehlo.dynamic_update_slice %own, %flat, %nine, %first
+    : (tensor<32x64xf32>, tensor<1x64xf32>, tensor<i32>, tensor<i32>) -> tensor<32x64xf32>
+  return %0, %double, %1 : tensor<32x64xf32>, tensor<32x64xf32>, tensor<32x64xf32>""",
+        ),
+        inputs=(_normal(32, 64), _normal(32, 64), _normal(32, 64)),
+        right=lambda x, y, z: np.stack(
+            [
+                np.where(np.arange(32)[:, None] == 3, z[0], 2 * y),
+                2 * y,
+                np.where(np.arange(32)[:, None] == 9, (2 * y).max(0), x + z),
+            ]
+        ),
+    ),
+    Fault(
         name="part-factors",
         text=_function(
             "%x: tensor<1x64xf32>, %w: tensor<64x540672xf32>",  # 132 MiB
