@@ -4,12 +4,13 @@ The compiler writes into an argument only what it updates there, and only if it 
 argument is the call's alone; what is computed lies in memory of its own. (By its own attribute for
 that, `iree.abi.output`, any kernel writes there, one that reads the argument elsewhere, too, and
 two results that change places become one.) So it stops when it has decided what is computed
-together. A dispatch whose result may lie in an argument gets that argument to read and write, and
-whatever else reads the argument is made before it. If the dispatch reads it, too, then each element
+together. A dispatch whose result may lie in an argument gets that argument to read and write, if it
+needs what all others that read the argument make. If it reads the argument, too, then each element
 only where it writes that element of the result.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,10 @@ from edgec.toolchain.ir.functions import entry_block, inside
 
 __all__ = ["write_in_place"]
 
+_SEGMENTS = "operandSegmentSizes"
 _DISPATCH, _UPDATE = "flow.dispatch.workgroups", "flow.tensor.update"
-_SAME = ("flow.tensor.reshape",)
+_RESHAPE = "flow.tensor.reshape"
+_SAME = (_RESHAPE,)
 """Operations that give their operand's memory another shape."""
 _KERNEL = "flow.dispatch"
 _READS = (
@@ -64,12 +67,11 @@ def write_in_place(source: Path, output: Path, donated: Mapping[int, int]) -> li
 
 
 class _Function:
-    """A function that is called from outside, and which of its operations must be made late."""
+    """A function that is called from outside."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
         self._block = entry_block(function)
-        self._orders: list[tuple[Any, Any]] = []
 
     def write(self, donated: Mapping[int, int]) -> list[int]:
         """Write into arguments what can be; which these are."""
@@ -105,60 +107,74 @@ class _Function:
     def _lies(self, taken: Any, given: Any) -> bool:
         """Whether a result is written into an argument's memory, as it is or from now on."""
         places = _places(taken)
-        readers = [user for place in places for user in _users(place) if user.name not in _SAME]
+        users = [user for place in places for user in _users(place)]
+        readers = [user for user in dict.fromkeys(users) if user.name not in _SAME]
         if any(user.name not in _READS for user in readers):
             return False
-        is_written = False
+        writer = None
         while (op := _maker(given)) is not None and given not in places:
             source = _source(op, given)
             if source is None:
                 break
-            is_written = is_written or op.name not in _SAME
+            writer = op if op.name not in _SAME else writer
             given = source
         if given in places:
-            return is_written
+            return writer is not None and self._comes_last(writer, readers, places) is not None
         if op is None or op.name != _DISPATCH or any(_ties(user, places) for user in readers):
             return False
         site = _Site(op, given, places)
-        if not site.can_write(taken) or not self._comes_last(op, readers):
+        if not site.can_write(taken):
             return False
-        self._replace(op, site.written(taken))
-        return True
+        last = self._comes_last(op, readers, places)
+        if last is not None:
+            site.write(last)
+        return last is not None
 
-    def _comes_last(self, op: Any, readers: Sequence[Any]) -> bool:
-        """Make an operation, and what needs it, after all readers but itself, if that can be."""
+    def _comes_last(self, op: Any, readers: Sequence[Any], places: Sequence[Any]) -> Any:
+        """The argument for an operation to overwrite when all others have read it; None: never.
+
+        The order in the program is not enough for that: what needs nothing of each other the
+        compiler makes in any order, and at the same time. So whoever reads the argument, and makes
+        nothing that the operation needs, gives it on as if it were written there, too.
+        """
         body = [each.operation for each in self._block.operations]
-        others = [reader for reader in map(self._top, readers) if reader != op]
-        last = max((body.index(other) for other in others), default=-1)
-        late = [op]
-        for each in body[body.index(op) + 1 : last + 1]:
-            needed = [
-                self._top(maker)
-                for inner in (each, *inside(each))
-                for operand in inner.operands
-                if (maker := _maker(operand)) is not None
-            ]
-            needed += [before for before, after in self._orders if after == each]
-            if any(maker in late for maker in needed):
-                late.append(each)
-        if any(other in late for other in others):
-            return False
-        if any(each.name not in (*_READS, *_SAME, _EXPORT) for each in late):
-            return False
-        if last > body.index(op):
-            for each in reversed(late):
-                each.move_after(body[last])
-        self._orders += [(other, op) for other in others]
-        return True
+        others = sorted((r for r in readers if r != op), key=lambda r: body.index(self._top(r)))
+        needed = self._needed(op)
+        loose = [reader for reader in others if self._top(reader) not in needed]
+        if not all(self._top(reader) == reader and _gives_on(reader, places) for reader in loose):
+            return None
+        if loose and not self._moved_behind(op, loose[-1], body):
+            return None
+        last = places[0]
+        for reader, is_loose in [(reader, reader in loose) for reader in others]:
+            at = _read_from(reader, places, last)
+            if is_loose:
+                last = _given_on(reader, at)
+        _read_from(op, places, last)
+        return last
 
-    def _replace(self, old: Any, new: Any) -> None:
-        for was, now in zip(old.results, new.results, strict=True):
-            was.replace_all_uses_with(now)
-        self._orders = [
-            (new if before == old else before, new if after == old else after)
-            for before, after in self._orders
-        ]
-        old.erase()
+    def _needed(self, op: Any) -> list[Any]:
+        """The operations that one cannot be made without, and itself."""
+        found = [op]
+        for each in found:
+            for inner in (each, *inside(each)):
+                makers = [maker for v in inner.operands if (maker := _maker(v)) is not None]
+                found += [top for top in map(self._top, makers) if top not in found]
+        return found
+
+    def _moved_behind(self, op: Any, reader: Any, body: Sequence[Any]) -> bool:
+        """Whether an operation is behind another, or can be put there with all that needs it."""
+        at, last = body.index(op), body.index(reader)
+        late = [op]
+        for each in body[at + 1 : last + 1]:
+            makers = [_maker(v) for inner in (each, *inside(each)) for v in inner.operands]
+            if any(maker is not None and self._top(maker) in late for maker in makers):
+                late.append(each)
+        if reader in late or any(each.name not in (*_READS, *_SAME, _EXPORT) for each in late):
+            return False
+        for each in reversed(late if last > at else []):
+            each.move_after(reader)
+        return True
 
     def _top(self, op: Any) -> Any:
         """The operation of the function's own block that holds one."""
@@ -174,7 +190,7 @@ class _Site:
         self._op = op
         self._made = made
         self._result = list(op.results).index(made)
-        counts = list(op.attributes["operandSegmentSizes"])
+        counts = list(op.attributes[_SEGMENTS])
         self._workload, self._count = counts[0], counts[1]
         self._is_static = not self._workload and not any(counts[2:])
         operands = list(op.operands)[self._workload : self._workload + self._count]
@@ -209,59 +225,98 @@ class _Site:
         free = sum(1 for each in tied[: self._result] if each < 0)
         return block.arguments[self._count + free]
 
-    def written(self, taken: Any) -> Any:
-        """The same dispatch with the argument to read and write; the old one has no body then."""
-        from iree.compiler import ir
-
+    def write(self, taken: Any) -> None:
+        """Dispatch it with the argument to read and write in its place."""
         op, block = self._op, entry_block(self._op)
         operands, tied = list(op.operands), _tied(op)
-        target, at = self._target(block), self._workload + self._count
+        target = self._target(block)
         arguments = list(block.arguments)
         arguments.remove(target)
         if self._reads:
-            at = self._workload + self._reads[0]
-            block.arguments[self._reads[0]].set_type(_both(target.type))
-            target.replace_all_uses_with(block.arguments[self._reads[0]])
+            at = self._reads[0]
+            block.arguments[at].set_type(_both(target.type))
+            target.replace_all_uses_with(block.arguments[at])
         else:
-            operands.insert(at, self._shaped(taken))
+            at = self._count
+            operands.append(_shaped(taken, self._made.type, op))
             target.set_type(_both(target.type))
-            arguments.insert(self._count, target)
+            arguments.insert(at, target)
         for old in arguments:
             old.replace_all_uses_with(block.add_argument(old.type, old.location))
         while len(block.arguments) > len(arguments):
             block.erase_argument(0)
-        tied[self._result] = at - self._workload
-        counts = [self._workload, self._count + int(not self._reads), 0, 0]
-        index = ir.IndexType.get()
-        attributes: dict[str, Any] = {name: op.attributes[name] for name in op.attributes}
-        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(counts)
-        attributes["tied_operands"] = ir.ArrayAttr.get([ir.IntegerAttr.get(index, t) for t in tied])
-        with ir.InsertionPoint(op), op.location:
-            made = ir.Operation.create(
-                op.name,
-                results=[result.type for result in op.results],
-                operands=operands,
-                attributes=attributes,
-                regions=len(op.regions),
-            )
-        for old, new in zip(op.regions, made.regions, strict=True):
-            for each in list(old.blocks):
-                each.append_to(new)
-        return made
+        tied[self._result] = at
+        _remade(op, operands, tied, [result.type for result in op.results])
 
-    def _shaped(self, taken: Any) -> Any:
-        """The argument with the result's shape."""
-        from iree.compiler import ir
 
-        if taken.type == self._made.type:
-            return taken
-        with ir.InsertionPoint(self._op), self._op.location:
-            return ir.Operation.create(
-                "flow.tensor.reshape",
-                results=[self._made.type],
-                operands=[taken],
-                attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0])},
-            ).result
+def _gives_on(op: Any, places: Sequence[Any]) -> bool:
+    """Whether an operation can give on an argument that it reads."""
+    if op.name not in (_DISPATCH, _KERNEL) or any(list(op.attributes[_SEGMENTS])[2:]):
+        return False
+    return sum(operand in places for operand in op.operands) == 1 and not _ties(op, places)
+
+
+def _read_from(op: Any, places: Sequence[Any], last: Any) -> int:
+    """Have an operation read an argument as it was given on last; the operand that it is."""
+    at = -1
+    for index, operand in enumerate(op.operands):
+        if operand in places:
+            at = index
+            op.operands[at] = operand if last == places[0] else _shaped(last, operand.type, op)
+    return at
+
+
+def _given_on(op: Any, operand: int) -> Any:
+    """An argument as an operation gives it on that reads it."""
+    operands, at = list(op.operands), operand - op.attributes[_SEGMENTS][0]
+    if op.name == _DISPATCH:
+        argument = entry_block(op).arguments[at]
+        argument.set_type(_both(argument.type))
+    kinds = [*(result.type for result in op.results), operands[operand].type]
+    made = _remade(op, operands, [*_tied(op), at], kinds)
+    return made.results[len(kinds) - 1]
+
+
+def _shaped(value: Any, kind: Any, op: Any) -> Any:
+    """A value with a type of as many elements, for an operation."""
+    from iree.compiler import ir
+
+    if value.type == kind:
+        return value
+    with ir.InsertionPoint(op), op.location:
+        return ir.Operation.create(
+            _RESHAPE,
+            results=[kind],
+            operands=[value],
+            attributes={_SEGMENTS: ir.DenseI32ArrayAttr.get([1, 0, 0])},
+        ).result
+
+
+def _remade(op: Any, operands: Sequence[Any], tied: Sequence[int], kinds: Sequence[Any]) -> Any:
+    """A dispatch of the same with other operands and results, the first as before, in its place."""
+    from iree.compiler import ir
+
+    counts = list(op.attributes[_SEGMENTS])
+    counts[1] += len(operands) - len(op.operands)
+    index = ir.IndexType.get()
+    attributes: dict[str, Any] = {name: op.attributes[name] for name in op.attributes}
+    attributes[_SEGMENTS] = ir.DenseI32ArrayAttr.get(counts)
+    attributes["tied_operands"] = ir.ArrayAttr.get([ir.IntegerAttr.get(index, t) for t in tied])
+    with ir.InsertionPoint(op), op.location:
+        made = ir.Operation.create(
+            op.name,
+            results=kinds,
+            operands=operands,
+            attributes=attributes,
+            regions=len(op.regions),
+        )
+    for old, new in zip(op.regions, made.regions, strict=True):
+        for each in list(old.blocks):
+            each.append_to(new)
+    for old, new in zip(op.results, made.results, strict=False):
+        old.replace_all_uses_with(new)
+    op.erase()
+    return made
 
 
 def _places(taken: Any) -> list[Any]:
@@ -288,7 +343,7 @@ def _source(op: Any, made: Any) -> Any:
     if op.name in (*_SAME, _UPDATE):
         return op.operands[0]
     at = _tied(op)[list(op.results).index(made)] if op.name in (_DISPATCH, _KERNEL) else -1
-    return op.operands[op.attributes["operandSegmentSizes"][0] + at] if at >= 0 else None
+    return op.operands[op.attributes[_SEGMENTS][0] + at] if at >= 0 else None
 
 
 def _ties(op: Any, places: Sequence[Any]) -> bool:
@@ -311,10 +366,10 @@ def _size(kind: Any) -> int:
 
 
 def _both(kind: Any) -> Any:
-    """The type of a binding that is read and written, from that of one that is written."""
+    """The type of a binding that is read and written, from that of one that is either."""
     from iree.compiler import ir
 
-    return ir.Type.parse(str(kind).replace("<writeonly:", "<readwrite:"))
+    return ir.Type.parse(re.sub("<(read|write)only:", "<readwrite:", str(kind)))
 
 
 # --- kernels -----------------------------------------------------------------------------------
