@@ -18,6 +18,7 @@ enum {
   ANSWER_COUNT, /* of a program of edgec's there are more: */
   ANSWER_ROUTE = ANSWER_COUNT, /* of one device none */
   ANSWER_OUTPUTS, /* types, ranks and sizes; none where the module says them */
+  ANSWER_COSTS,
   ANSWER_MODULE_COUNT, /* of several devices there are more: */
   ANSWER_SHARDINGS = ANSWER_MODULE_COUNT,
   ANSWER_SPREAD_COUNT
@@ -121,7 +122,8 @@ pjrt_error *pjrt_client_compile(client_compile_args *args) {
   bool is_spread = answer.count == ANSWER_SPREAD_COUNT;
   pjrt_made made = {.name = answer.parts[ANSWER_NAME].data,
                     .fingerprint = answer.parts[ANSWER_FINGERPRINT].data,
-                    .donated = answer.parts[ANSWER_DONATED]};
+                    .donated = answer.parts[ANSWER_DONATED],
+                    .program = {program->code, program->code_size}};
   if (is_elsewhere) {
     made.elsewhere = answer.parts[ANSWER_MODULE].data;
     made.outputs = answer.parts[ANSWER_FUNCTION];
@@ -130,6 +132,7 @@ pjrt_error *pjrt_client_compile(client_compile_args *args) {
     made.function = answer.parts[ANSWER_FUNCTION].data;
     made.route = answer.parts[ANSWER_ROUTE];
     made.outputs = answer.parts[ANSWER_OUTPUTS];
+    made.costs = answer.parts[ANSWER_COSTS];
   }
   if (is_spread) made.shardings = answer.parts[ANSWER_SHARDINGS];
   failed = pjrt_executable_load(&place, &made, &args->executable);

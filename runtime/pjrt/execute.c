@@ -260,18 +260,3 @@ pjrt_error *pjrt_loaded_execute(loaded_execute_args *args) {
   }
   return failed;
 }
-
-pjrt_error *pjrt_executable_memory_stats(executable_memory_stats_args *args) {
-  pjrt_executable *self = args->executable;
-  size_t outputs = 0;
-  for (size_t i = 0; i < self->output_count; ++i) {
-    size_t bytes = pjrt_type_bytes(self->outputs[i].type);
-    for (size_t j = 0; j < self->outputs[i].rank; ++j) bytes *= (size_t)self->outputs[i].shape[j];
-    outputs += bytes;
-  }
-  size_t head = offsetof(executable_memory_stats_args, code);
-  if (args->size > head) memset(&args->code, 0, args->size < sizeof *args ? args->size - head
-                                                                         : sizeof *args - head);
-  args->outputs = (int64_t)outputs;
-  return NULL;
-}

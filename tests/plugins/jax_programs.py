@@ -153,24 +153,30 @@ def results_where_donated_arrays_lie() -> None:
         (lambda p, q: p[::-1], (a[::-1],), False),
         (lambda p, q: p - p.mean(1, keepdims=True), (a - a.mean(1, keepdims=True),), False),
         (lambda p, q: p.T.reshape(shape) + p, (a.T.reshape(shape) + a,), False),
-        (lambda p, q: (p + 1, p), (a + 1, a), False),
         (lambda p, q: jax.vmap(lambda r, s: r - s.sum())(p, q), (a - b.sum(1)[:, None],), True),
         (
             lambda p, q: jax.lax.scan(lambda c, x: (c.at[0].add(x), c[1, 0]), p, q)[0],
             (np.concatenate([a[:1] + b.sum(0), a[1:]]),),
             False,
         ),
+        (lambda p, q: (p + 1, p), (a + 1, a), False),
     )
-    for function, want, is_there in wanted:
-        p, q = _fresh(shape, 1), _fresh(shape, 9)
-        place = _place(p)
-        given = jax.tree.leaves(jax.jit(function, donate_argnums=0)(p, q))
+    functions = [function for function, _, _ in wanted]
+
+    def all_of_them(given: list[jax.Array], q: jax.Array) -> list[Any]:
+        return [function(p, q) for function, p in zip(functions, given, strict=True)]
+
+    given, q = [_fresh(shape, 1) for _ in wanted], _fresh(shape, 9)
+    places = [_place(p) for p in given]
+    made = jax.jit(all_of_them, donate_argnums=0)(given, q)
+    for p, place, results, (_, want, is_there) in zip(given, places, made, wanted, strict=True):
         assert p.is_deleted()
-        for got, expected in zip(given, want, strict=True):
+        found = jax.tree.leaves(results)
+        for got, expected in zip(found, want, strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-2)
         if is_there:
-            assert _place(given[0]) == place, want
-        np.testing.assert_array_equal(q, b)
+            assert _place(found[0]) == place, want
+    np.testing.assert_array_equal(q, b)
 
     def turned(p: jax.Array, q: jax.Array) -> tuple[jax.Array, jax.Array]:
         return q + 1, p * 2
@@ -267,6 +273,28 @@ def training_in_place() -> None:
         want = (p - rate * m / (np.sqrt(v) + small), m, v)
     for got, expected in zip(state, want, strict=True):
         np.testing.assert_allclose(got, expected, rtol=2e-5)
+    p = _fresh((8,), 1)
+    np.testing.assert_array_equal(jax.jit(jnp.add, donate_argnums=0)(p, p), _counted((8,), 1) * 2)
+
+
+def what_a_program_costs() -> None:
+    """Counted by hand: a product of 8 x 64 by 64 x 32 and what is done with its elements."""
+
+    def f(p: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return p + 1, jnp.tanh(x @ p)
+
+    p, x = jnp.ones((64, 32)), jnp.ones((8, 64))
+    made = jax.jit(f, donate_argnums=0).lower(p, x).compile()
+    memory, costs, text = made.memory_analysis(), made.cost_analysis(), made.as_text()
+    assert memory.argument_size_in_bytes == 4 * (64 * 32 + 8 * 64)
+    assert memory.output_size_in_bytes == 4 * (64 * 32 + 8 * 32)
+    assert memory.alias_size_in_bytes == 4 * 64 * 32
+    assert costs["flops"] == 2 * 8 * 64 * 32 + 8 * 32 + 64 * 32
+    assert costs["bytes accessed"] >= memory.argument_size_in_bytes + memory.output_size_in_bytes
+    for word in (" dot(", " tanh(", "input_output_alias={ {0}: (0, {}, may-alias) }"):
+        assert word in text, text
+    large = jax.jit(lambda x: jnp.sort(jnp.sort(x), axis=0)).lower(jnp.ones((256, 512))).compile()
+    assert large.memory_analysis().temp_size_in_bytes >= 4 * 256 * 512
 
 
 def calls_that_go_on() -> None:
@@ -579,7 +607,7 @@ PROGRAMS: dict[str, Callable[[], None]] = {
         ),
         *(memory_shared_with_numpy, donated_arrays, nothing_at_all, module_that_ran),
         *(results_where_donated_arrays_lie, donated_memory_that_others_see),
-        *(donation_to_a_call_that_fails, training_in_place),
+        *(donation_to_a_call_that_fails, training_in_place, what_a_program_costs),
         *(arrays_that_are_not_donated, calls_that_go_on, failure_of_a_call_that_goes_on),
         *(
             refusal_with_its_line,

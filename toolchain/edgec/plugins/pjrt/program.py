@@ -89,7 +89,7 @@ def _outputs(program: Program, given: Sequence[str]) -> tuple[int, ...]:
 
 def compile_for(
     what: str, program: Program, output: Path, places: Mapping[int, int] | None = None
-) -> None:
+) -> tuple[int, ...]:
     """Compile a program into a file.
 
     Args:
@@ -97,6 +97,10 @@ def compile_for(
         program: what `read` or `spread` gave.
         output: the module's file.
         places: arguments that may be given away, each with the result that may lie there.
+
+    Returns:
+        What a call adds and multiplies, the bytes that its operations move, both as the program is
+        written, and the most bytes that it holds for a while; nothing where that is not known.
 
     Raises:
         EdgecError: as `toolchain.compile`.
@@ -107,10 +111,13 @@ def compile_for(
         cache=False,
         iree_args=("--iree-opt-const-eval=false",),
         donated=places or {},
+        weighed=True,
     )
     driver, _, capability = what.partition(":")
     target = for_capability(int(capability)).name if capability else driver
-    toolchain.compile(program, target, options)
+    report = toolchain.compile_with_report(program, target, options).report
+    share = report.kernels
+    return () if share is None else (share.flops, share.bytes, report.held or 0)
 
 
 def _take_advice(module: Any) -> tuple[tuple[int, ...], dict[int, int]]:
