@@ -382,6 +382,18 @@ FAULTS = (
         says="bitwidth",
     ),
     Fault(
+        name="scale-floats",
+        text=_function(
+            "%x: tensor<4xf32>",
+            "tensor<4xi8>",
+            """  %0 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xf8E8M0FNU>
+  %1 = stablehlo.bitcast_convert %0 : (tensor<4xf8E8M0FNU>) -> tensor<4xi8>
+  return %1 : tensor<4xi8>""",
+        ),
+        inputs=(np.array([1.9, 3, 0, -1], np.float32),),
+        right=lambda x: np.array([-128, -127, -1, -1], np.int8),
+    ),
+    Fault(
         name="brain-floats",
         text=_product("4x32xbf16", "32x64xbf16", "4x64xbf16"),
         target="vulkan",
