@@ -35,6 +35,7 @@ _READS = (
 """Operations that read memory, and when they have been made not any more."""
 _IMPORT, _EXPORT = "hal.tensor.import", "hal.tensor.export"
 _LOAD, _STORE = "iree_tensor_ext.dispatch.tensor.load", "iree_tensor_ext.dispatch.tensor.store"
+_NUMBER = "edgec.number"
 _GENERIC, _PARALLEL = "linalg.generic", "#linalg.iterator_type<parallel>"
 
 
@@ -72,6 +73,7 @@ class _Function:
     def __init__(self, function: Any) -> None:
         self._function = function
         self._block = entry_block(function)
+        self._needs: list[set[int]] = []
 
     def write(self, donated: Mapping[int, int]) -> list[int]:
         """Write into arguments what can be; which these are."""
@@ -83,6 +85,9 @@ class _Function:
             if taken is not None and given is not None and self._lies(taken, given):
                 taken.owner.attributes["consume"] = ir.UnitAttr.get()
                 written.append(argument)
+        for each in self._block.operations:
+            if _NUMBER in each.operation.attributes:
+                del each.operation.attributes[_NUMBER]
         if written:
             attributes = self._function.attributes
             said = {each.name: each.attr for each in ir.DictAttr(attributes["iree.reflection"])}
@@ -137,42 +142,64 @@ class _Function:
         compiler makes in any order, and at the same time. So whoever reads the argument, and makes
         nothing that the operation needs, gives it on as if it were written there, too.
         """
-        body = [each.operation for each in self._block.operations]
-        others = sorted((r for r in readers if r != op), key=lambda r: body.index(self._top(r)))
+        body = [self._number(each.operation) for each in self._block.operations]
+        order = {number: place for place, number in enumerate(body)}
+        others = [reader for reader in readers if reader != op]
+        others.sort(key=lambda reader: order[self._number(self._top(reader))])
         needed = self._needed(op)
-        loose = [reader for reader in others if self._top(reader) not in needed]
+        loose = [each for each in others if self._number(self._top(each)) not in needed]
         if not all(self._top(reader) == reader and _gives_on(reader, places) for reader in loose):
             return None
-        if loose and not self._moved_behind(op, loose[-1], body):
+        if loose and not self._moved_behind(op, loose[-1]):
             return None
         last = places[0]
-        for reader, is_loose in [(reader, reader in loose) for reader in others]:
+        giver: int | None = None
+        for reader, is_loose in [*((reader, reader in loose) for reader in others), (op, False)]:
+            number = self._number(self._top(reader))
             at = _read_from(reader, places, last)
+            if giver is not None:
+                self._needs[number].add(giver)
             if is_loose:
-                last = _given_on(reader, at)
-        _read_from(op, places, last)
+                last, giver = _given_on(reader, at), number
         return last
 
-    def _needed(self, op: Any) -> list[Any]:
-        """The operations that one cannot be made without, and itself."""
-        found = [op]
-        for each in found:
-            for inner in (each, *inside(each)):
-                makers = [maker for v in inner.operands if (maker := _maker(v)) is not None]
-                found += [top for top in map(self._top, makers) if top not in found]
+    def _number(self, op: Any) -> int:
+        """The number of an operation of the function's own block; it stays if that is remade."""
+        from iree.compiler import ir
+
+        if _NUMBER in op.attributes:
+            return int(ir.IntegerAttr(op.attributes[_NUMBER]).value)
+        number = len(self._needs)
+        op.attributes[_NUMBER] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+        self._needs.append(set())
+        within = () if op.name in (_DISPATCH, _KERNEL) else inside(op)  # these see nothing else
+        makers = [m for each in (op, *within) for v in each.operands if (m := _maker(v))]
+        needed = {self._number(self._top(maker)) for maker in makers} - {number}
+        self._needs[number] |= needed
+        return number
+
+    def _needed(self, op: Any) -> set[int]:
+        """The numbers of the operations that one cannot be made without, and its own."""
+        found = {self._number(op)}
+        waiting = list(found)
+        while waiting:
+            new = self._needs[waiting.pop()] - found
+            found |= new
+            waiting.extend(new)
         return found
 
-    def _moved_behind(self, op: Any, reader: Any, body: Sequence[Any]) -> bool:
+    def _moved_behind(self, op: Any, reader: Any) -> bool:
         """Whether an operation is behind another, or can be put there with all that needs it."""
-        at, last = body.index(op), body.index(reader)
-        late = [op]
-        for each in body[at + 1 : last + 1]:
-            makers = [_maker(v) for inner in (each, *inside(each)) for v in inner.operands]
-            if any(maker is not None and self._top(maker) in late for maker in makers):
+        body = [each.operation for each in self._block.operations]
+        between = body[body.index(op) + 1 : body.index(reader) + 1]
+        late, numbers = [op], {self._number(op)}
+        for each in between:
+            if self._needs[self._number(each)] & numbers:
                 late.append(each)
+                numbers.add(self._number(each))
         if reader in late or any(each.name not in (*_READS, *_SAME, _EXPORT) for each in late):
             return False
-        for each in reversed(late if last > at else []):
+        for each in reversed(late if between else []):
             each.move_after(reader)
         return True
 

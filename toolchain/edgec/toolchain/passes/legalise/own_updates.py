@@ -96,14 +96,15 @@ def _readers(root: Any) -> list[Any]:
 def _any_free(readers: Sequence[Any], op: Any, block: Any) -> bool:
     """Whether one of these is not needed for an operation, and so may be made after it."""
     waiting = {top for reader in readers if (top := _top(reader, block)) is not None} - {op}
-    found = [op]
-    for each in found if waiting else ():
-        for inner in (each, *inside(each)):
-            for operand in inner.operands:
-                top = None if _is_argument(operand) else _top(operand.owner.operation, block)
-                if top is not None and top not in found:
-                    found.append(top)
-                    waiting.discard(top)
+    found, next_ones = {op}, [op]
+    while waiting and next_ones:
+        each = next_ones.pop()
+        for operand in (v for inner in (each, *inside(each)) for v in inner.operands):
+            top = None if _is_argument(operand) else _top(operand.owner.operation, block)
+            if top is not None and top not in found:
+                found.add(top)
+                next_ones.append(top)
+                waiting.discard(top)
     return bool(waiting)
 
 
