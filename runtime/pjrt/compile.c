@@ -122,8 +122,7 @@ pjrt_error *pjrt_client_compile(client_compile_args *args) {
   bool is_spread = answer.count == ANSWER_SPREAD_COUNT;
   pjrt_made made = {.name = answer.parts[ANSWER_NAME].data,
                     .fingerprint = answer.parts[ANSWER_FINGERPRINT].data,
-                    .donated = answer.parts[ANSWER_DONATED],
-                    .program = {program->code, program->code_size}};
+                    .donated = answer.parts[ANSWER_DONATED]};
   if (is_elsewhere) {
     made.elsewhere = answer.parts[ANSWER_MODULE].data;
     made.outputs = answer.parts[ANSWER_FUNCTION];
@@ -134,7 +133,10 @@ pjrt_error *pjrt_client_compile(client_compile_args *args) {
     made.outputs = answer.parts[ANSWER_OUTPUTS];
     made.costs = answer.parts[ANSWER_COSTS];
   }
-  if (is_spread) made.shardings = answer.parts[ANSWER_SHARDINGS];
+  if (is_spread)
+    made.shardings = answer.parts[ANSWER_SHARDINGS];
+  else
+    made.program = (pjrt_part){program->code, program->code_size};
   failed = pjrt_executable_load(&place, &made, &args->executable);
   pjrt_answer_release(&answer);
   return failed;
