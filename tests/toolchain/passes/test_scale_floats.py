@@ -5,8 +5,11 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from iree.compiler import ir
 
 from edgec import runtime, toolchain
+from edgec.toolchain.passes.legalise.scale_floats import ScaleFloats
+from edgec.toolchain.stablehlo import parse_stablehlo
 
 SCALE = ml_dtypes.float8_e8m0fnu
 EDGES = (0, 1, 0x3FFFFF, 0x400000, 0x400001, 0x600000, 0x7FFFFF, 0x800000, 0xBFFFFF, 0xC00000)
@@ -47,3 +50,18 @@ def test_numbers_become_the_nearest_power(tmp_path: Path, element: str) -> None:
     with np.errstate(all="ignore"):
         expected = want.astype(kinds[element]).astype(np.float64)
         np.testing.assert_array_equal(np.asarray(back).astype(np.float64), expected)
+
+
+def test_conversions_become_integer_operations() -> None:
+    text = (
+        "func.func public @main(%x: tensor<4xf32>) -> tensor<4xf8E8M0FNU> {\n"
+        "%0 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xf8E8M0FNU>\n"
+        "return %0 : tensor<4xf8E8M0FNU>\n}"
+    )
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        assert ScaleFloats().run(module) == 1
+        after = str(module)
+        assert ScaleFloats().run(module) == 0
+    assert "stablehlo.shift_right_logical" in after
+    assert "stablehlo.convert %arg0" not in after
