@@ -238,6 +238,10 @@ PJRT_ARGS(executable_memory_stats, pjrt_executable *executable; int64_t code; in
           int64_t host_arguments; int64_t host_outputs; int64_t host_aliases;
           int64_t host_temporary; int64_t peak; int64_t total;);
 
+PJRT_ARGS(executable_cost_analysis, pjrt_executable *executable; size_t num_properties;
+          const pjrt_named_value *properties;);
+PJRT_ARGS(executable_optimized_program, pjrt_executable *executable; pjrt_program *program;);
+
 PJRT_ARGS(executable_serialize, pjrt_executable *executable; const char *bytes; size_t bytes_size;
           void *serialized; void (*deleter)(void *serialized););
 PJRT_ARGS(executable_deserialize_and_load, pjrt_client *client; const char *bytes;
@@ -342,9 +346,9 @@ PJRT_ARGS(context_destroy, pjrt_context *context;);
   HAS(executable_num_partitions)              \
   HAS(executable_num_outputs)                 \
   HAS(executable_size_of_code)                \
-  LACKS(executable_cost_analysis)             \
+  HAS(executable_cost_analysis)               \
   HAS(executable_output_memory_kinds)         \
-  LACKS(executable_optimized_program)         \
+  HAS(executable_optimized_program)           \
   HAS(executable_serialize)                   \
   HAS(loaded_destroy)                         \
   HAS(loaded_get_executable)                  \

@@ -18,6 +18,7 @@ enum {
   ANSWER_COUNT, /* of a program of edgec's there are more: */
   ANSWER_ROUTE = ANSWER_COUNT, /* of one device none */
   ANSWER_OUTPUTS, /* types, ranks and sizes; none where the module says them */
+  ANSWER_COSTS,
   ANSWER_MODULE_COUNT, /* of several devices there are more: */
   ANSWER_SHARDINGS = ANSWER_MODULE_COUNT,
   ANSWER_SPREAD_COUNT
@@ -130,8 +131,12 @@ pjrt_error *pjrt_client_compile(client_compile_args *args) {
     made.function = answer.parts[ANSWER_FUNCTION].data;
     made.route = answer.parts[ANSWER_ROUTE];
     made.outputs = answer.parts[ANSWER_OUTPUTS];
+    made.costs = answer.parts[ANSWER_COSTS];
   }
-  if (is_spread) made.shardings = answer.parts[ANSWER_SHARDINGS];
+  if (is_spread)
+    made.shardings = answer.parts[ANSWER_SHARDINGS];
+  else
+    made.program = (pjrt_part){program->code, program->code_size};
   failed = pjrt_executable_load(&place, &made, &args->executable);
   pjrt_answer_release(&answer);
   return failed;

@@ -58,7 +58,9 @@ static pjrt_error *compute(execute_call *call) {
     edgert_tensor *tensor;
     pjrt_error *failed = pjrt_value_wait(call->values[i], &tensor);
     if (failed) return failed;
-    inputs[i] = (edgert_value){.kind = EDGERT_TENSOR, .as = {.tensor = tensor}};
+    bool is_given = pjrt_value_is_alone(call->values[i]);
+    inputs[i] = (edgert_value){.kind = is_given ? EDGERT_GIVEN_TENSOR : EDGERT_TENSOR,
+                               .as = {.tensor = tensor}};
   }
   if (self->elsewhere) return pjrt_elsewhere_call(self, inputs, results);
   uint64_t start = now();
@@ -151,8 +153,8 @@ static void call_run(pjrt_job *job) {
   pjrt_event_set(ended, failed);
 }
 
-/* Have the call made in the background; its buffers are given at once. */
-static pjrt_error *call_later(const execute_call *what, pjrt_buffer **const *lists,
+/* Have the call made in the background, which takes its arguments; its buffers are given at once. */
+static pjrt_error *call_later(execute_call *what, pjrt_buffer **const *lists,
                               pjrt_event **out_ended) {
   pjrt_executable *self = what->executable;
   size_t inputs = inputs_of(self), outputs = outputs_of(self);
@@ -184,7 +186,8 @@ static pjrt_error *call_later(const execute_call *what, pjrt_buffer **const *lis
     pjrt_event_release(ended);
     return pjrt_out_of_memory();
   }
-  for (size_t i = 0; i < inputs; ++i) call->values[i] = pjrt_value_retain(what->values[i]);
+  memcpy(call->values, what->values, inputs * sizeof *call->values);
+  memset(what->values, 0, inputs * sizeof *what->values);
   atomic_fetch_add(&self->references, 1);
   pjrt_error *failed = show_results(self, shown, lists);
   free(shown);
@@ -256,19 +259,4 @@ pjrt_error *pjrt_loaded_execute(loaded_execute_args *args) {
     free(call.values);
   }
   return failed;
-}
-
-pjrt_error *pjrt_executable_memory_stats(executable_memory_stats_args *args) {
-  pjrt_executable *self = args->executable;
-  size_t outputs = 0;
-  for (size_t i = 0; i < self->output_count; ++i) {
-    size_t bytes = pjrt_type_bytes(self->outputs[i].type);
-    for (size_t j = 0; j < self->outputs[i].rank; ++j) bytes *= (size_t)self->outputs[i].shape[j];
-    outputs += bytes;
-  }
-  size_t head = offsetof(executable_memory_stats_args, code);
-  if (args->size > head) memset(&args->code, 0, args->size < sizeof *args ? args->size - head
-                                                                         : sizeof *args - head);
-  args->outputs = (int64_t)outputs;
-  return NULL;
 }

@@ -7,6 +7,17 @@
 
 /* --- what an executable gives ----------------------------------------------------------------- */
 
+static pjrt_error *read_input(pjrt_executable *self, size_t index, pjrt_output *out) {
+  edgert_argument argument;
+  edgert_error error;
+  if (edgert_module_input(self->module, self->function, index, &argument, &error))
+    return pjrt_fail_edgert(&error);
+  out->type = pjrt_type_of_edgert(argument.type);
+  out->rank = argument.rank;
+  for (size_t i = 0; i < out->rank; ++i) out->shape[i] = argument.shape[i];
+  return NULL;
+}
+
 static pjrt_error *read_output(pjrt_executable *self, size_t index) {
   edgert_argument argument;
   edgert_error error;
@@ -76,7 +87,8 @@ static pjrt_error *narrow_outputs(pjrt_executable *self, const pjrt_part *listed
 
 /* How arguments and results lie: the module knows them, or what is told of a route, with the arguments
  * first; of a program elsewhere the results are told, and nothing of the arguments. */
-static pjrt_error *describe_arrays(pjrt_executable *self, const pjrt_part *listed) {
+static pjrt_error *describe_arrays(pjrt_executable *self, const pjrt_made *made) {
+  const pjrt_part *listed = &made->outputs;
   size_t inputs = self->input_count;
   pjrt_output *arrays = calloc(inputs + self->output_count + 1, sizeof *arrays);
   if (!self->elsewhere) self->input_layouts = calloc(inputs + 1, sizeof *self->input_layouts);
@@ -87,17 +99,14 @@ static pjrt_error *describe_arrays(pjrt_executable *self, const pjrt_part *liste
     memcpy(self->outputs, arrays + inputs, self->output_count * sizeof *arrays);
   }
   for (size_t i = 0; i < inputs && !failed && !self->elsewhere; ++i) {
-    edgert_argument argument = {.rank = (uint32_t)arrays[i].rank};
-    edgert_error error;
-    if (!self->route && edgert_module_input(self->module, self->function, i, &argument, &error))
-      failed = pjrt_fail_edgert(&error);
-    else
-      self->input_layouts[i] = pjrt_layout_of_rank(argument.rank);
+    if (!self->route) failed = read_input(self, i, &arrays[i]);
+    if (!failed) self->input_layouts[i] = pjrt_layout_of_rank(arrays[i].rank);
   }
   for (size_t i = 0; i < self->output_count && !failed && !self->elsewhere && !self->route; ++i)
     failed = read_output(self, i);
   if (!failed && !self->elsewhere && !self->route && listed->size)
-    failed = narrow_outputs(self, listed, arrays);
+    failed = narrow_outputs(self, listed, arrays + inputs);
+  if (!failed) failed = pjrt_costs_read(self, made, arrays);
   free(arrays);
   return failed;
 }
@@ -132,7 +141,7 @@ static pjrt_error *describe(pjrt_executable *self, const pjrt_made *made) {
       !self->output_layouts)
     return pjrt_out_of_memory();
   if (donated->size == self->input_count) memcpy(self->donated, donated->data, donated->size);
-  pjrt_error *failed = describe_arrays(self, listed);
+  pjrt_error *failed = describe_arrays(self, made);
   if (!failed) show_outputs(self);
   return failed ? failed : pjrt_shardings_read(self, &made->shardings);
 }
@@ -223,6 +232,8 @@ static void executable_free(pjrt_executable *self) {
   pjrt_route_free(self->route);
   free((void *)(uintptr_t)self->route_bytes.data);
   free((void *)(uintptr_t)self->outputs_bytes.data);
+  free((void *)(uintptr_t)self->costs_bytes.data);
+  free((void *)(uintptr_t)self->program.data);
   free((void *)self->shardings);
   free(self->sharding_sizes);
   free(self->sharding_bytes);

@@ -157,6 +157,9 @@ pjrt_value *pjrt_value_retain(pjrt_value *value);
 void pjrt_value_release(pjrt_value *value);
 bool pjrt_value_is_there(const pjrt_value *value);
 
+/* Whether the caller's reference is the only one, so that it may do with the value as it likes. */
+bool pjrt_value_is_alone(const pjrt_value *value);
+
 /* The event after which it is there, the value's own. */
 pjrt_event *pjrt_value_made(pjrt_value *value);
 
@@ -194,6 +197,14 @@ typedef struct pjrt_output {
 
 typedef struct pjrt_made pjrt_made;
 
+/* What a call costs on one device, counted when it was compiled. */
+enum {
+  COST_FLOPS, /* that it adds and multiplies */
+  COST_MOVED, /* bytes that operations read and write, each on its own */
+  COST_HELD,  /* bytes, beside arguments and results */
+  COST_COUNT
+};
+
 /* What several devices do, one step after the other (`route.h`). */
 typedef struct pjrt_route pjrt_route;
 
@@ -218,6 +229,12 @@ struct pjrt_executable {
   char *sharding_bytes;
   size_t sharding_bytes_size;
   atomic_uint_least64_t nanoseconds; /* that the last call took; at first more than any */
+  bool has_costs;
+  pjrt_named_value costs[COST_HELD]; /* as PJRT's caller is told */
+  int64_t input_bytes, output_bytes, held_bytes; /* on one device */
+  int64_t alias_bytes;                           /* of arguments in which results lie */
+  pjrt_part costs_bytes;                         /* as they were read */
+  pjrt_part program; /* as it was given to be compiled, or none */
   char *elsewhere; /* what the compiler's process calls a program that XLA runs there, else NULL */
   atomic_bool is_deleted;
   char *name;
@@ -263,6 +280,10 @@ pjrt_error *pjrt_spread_load(pjrt_executable *executable, const pjrt_made *made)
 pjrt_error *pjrt_shardings_read(pjrt_executable *executable, const pjrt_part *part);
 extern const pjrt_shardings pjrt_shardings_extension;
 
+/* Note what an executable costs, whose `inputs` are these. */
+pjrt_error *pjrt_costs_read(pjrt_executable *executable, const pjrt_made *made,
+                            const pjrt_output *inputs);
+
 /* Rows one after the other, for arrays of so many axes. */
 const pjrt_memory_layout *pjrt_layout_of_rank(size_t rank);
 extern const pjrt_layouts pjrt_layouts_extension;
@@ -280,6 +301,8 @@ struct pjrt_made {
   pjrt_part outputs;     /* types, ranks and sizes: of a program of XLA's its results, of a route its
                           * arguments, too, and of a module its results where it does not say them */
   pjrt_part donated;
+  pjrt_part costs;     /* of a call, or none */
+  pjrt_part program;   /* as it was given to be compiled, or none */
   pjrt_part route;     /* what several devices do; of one device's program none */
   pjrt_part shardings; /* how these cut arrays */
 };

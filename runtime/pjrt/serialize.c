@@ -9,7 +9,7 @@
 
 #include "plugin.h"
 
-#define SERIAL_MARK "edgec's executable 2\n"
+#define SERIAL_MARK "edgec's executable 3\n"
 #define SERIAL_MARK_SIZE (sizeof SERIAL_MARK - 1)
 
 enum {
@@ -19,9 +19,10 @@ enum {
   SERIAL_FUNCTION,
   SERIAL_DONATED,
   SERIAL_MODULE, /* empty where devices only speak to each other */
-  SERIAL_ROUTE,  /* this and what follows: of several devices */
+  SERIAL_ROUTE,  /* of several devices */
   SERIAL_OUTPUTS,
-  SERIAL_SHARDINGS,
+  SERIAL_SHARDINGS, /* of several devices */
+  SERIAL_COSTS,
   SERIAL_DEVICES, /* how many */
   SERIAL_COUNT
 };
@@ -70,6 +71,7 @@ pjrt_error *pjrt_executable_serialize(executable_serialize_args *args) {
       [SERIAL_FUNCTION] = text(self->function_name),
       [SERIAL_DONATED] = {self->donated, self->input_count}, [SERIAL_MODULE] = module,
       [SERIAL_ROUTE] = self->route_bytes, [SERIAL_OUTPUTS] = self->outputs_bytes,
+      [SERIAL_COSTS] = self->costs_bytes,
       [SERIAL_SHARDINGS] = {self->sharding_bytes, self->sharding_bytes_size},
       [SERIAL_DEVICES] = {&devices, sizeof devices}};
   size_t size = SERIAL_MARK_SIZE;
@@ -146,6 +148,7 @@ pjrt_error *pjrt_executable_deserialize_and_load(executable_deserialize_and_load
                           .donated = parts[SERIAL_DONATED],
                           .route = parts[SERIAL_ROUTE],
                           .outputs = parts[SERIAL_OUTPUTS],
+                          .costs = parts[SERIAL_COSTS],
                           .shardings = parts[SERIAL_SHARDINGS]};
   return pjrt_executable_load(&place, &made, &args->executable);
 }

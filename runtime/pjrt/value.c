@@ -35,6 +35,8 @@ void pjrt_value_release(pjrt_value *value) {
 
 void pjrt_value_fill(pjrt_value *value, edgert_tensor *tensor) { value->tensor = tensor; }
 
+bool pjrt_value_is_alone(const pjrt_value *value) { return atomic_load(&value->references) == 1; }
+
 bool pjrt_value_is_there(const pjrt_value *value) {
   return !value->made || pjrt_event_is_over(value->made);
 }

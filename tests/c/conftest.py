@@ -73,7 +73,7 @@ def compile_text(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     folder = tmp_path_factory.mktemp("modules")
 
     def make(text: str, target: str = "cpu", **options: object) -> Path:
-        key = (text, target, *sorted(options.items()))
+        key = (text, target, repr(sorted(options.items())))
         if key not in made:
             source = folder / f"{len(made)}.mlir"
             source.write_text(text)

@@ -21,6 +21,19 @@ HERE = Path(__file__).parent
 TORTURE = HERE / "torture.c"
 
 
+OVERWRITING = """
+func.func @main(%p: tensor<8x4xf32>, %q: tensor<8x4xf32>, %row: tensor<1x4xf32>)
+    -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %at = stablehlo.constant dense<2> : tensor<i32>
+  %r = stablehlo.dynamic_update_slice %p, %row, %at, %at
+    : (tensor<8x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>
+  %s = stablehlo.subtract %q, %p : tensor<8x4xf32>
+  return %r, %s : tensor<8x4xf32>, tensor<8x4xf32>
+}
+"""
+"""Both results lie where arguments do."""
+
+
 @pytest.fixture(scope="session")
 def torture(build: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program `torture.c`, with AddressSanitizer and UndefinedBehaviorSanitizer."""
@@ -46,13 +59,14 @@ def modules(
         for program in PROGRAMS
         if program.name in ("control", "state")
     }
+    found["overwriting"] = compile_text(OVERWRITING, donated={0: 0, 1: 1})
     for name, cases in (("hand", HAND_MADE), ("pure", tuple(pure_cases()))):
         found[name] = folder / f"{name}.vmfb"
         found[name].write_bytes(Program(functions=[case.function for case in cases]).build())
     return found
 
 
-NAMES = ["control", "state", "hand", "pure"]
+NAMES = ["control", "state", "overwriting", "hand", "pure"]
 
 
 @pytest.mark.parametrize("name", NAMES)

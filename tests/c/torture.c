@@ -42,7 +42,7 @@ static void complain(const char *what, const char *detail) {
   problems += 1;
 }
 
-/* Zeros for every argument of a function. */
+/* Zeros for every argument of a function; every other tensor is given away. */
 static edgert_status make_arguments(edgert_device *device, edgert_module *module, size_t function,
                                     edgert_value *out, size_t count, edgert_error *error) {
   for (size_t i = 0; i < count; ++i) {
@@ -66,13 +66,15 @@ static edgert_status make_arguments(edgert_device *device, edgert_module *module
     if (zeros) status = edgert_tensor_write(out[i].as.tensor, zeros, size, error);
     free(zeros);
     if (status != EDGERT_OK) return status;
+    if (i % 2) out[i].kind = EDGERT_GIVEN_TENSOR;
   }
   return EDGERT_OK;
 }
 
 static void drop(edgert_value *values, size_t count) {
   for (size_t i = 0; i < count; ++i)
-    if (values[i].kind == EDGERT_TENSOR) edgert_tensor_release(values[i].as.tensor);
+    if (values[i].kind == EDGERT_TENSOR || values[i].kind == EDGERT_GIVEN_TENSOR)
+      edgert_tensor_release(values[i].as.tensor);
 }
 
 static edgert_status call(edgert_device *device, edgert_module *module, edgert_session *session,

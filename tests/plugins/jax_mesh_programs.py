@@ -410,8 +410,12 @@ def arrays_in_parts(mesh: Mesh) -> Any:
 
 def donated_arrays(mesh: Mesh) -> Any:
     x = jax.device_put(_draw_once(8, 4), NamedSharding(mesh, P("x")))
-    y = jax.jit(lambda a: a + 1, donate_argnums=0)(x)
+    made = jax.jit(lambda a: a + 1, donate_argnums=0).lower(x).compile()
+    y = made(x)
     assert x.is_deleted()
+    if mesh.devices.flat[0].platform == "edgec":
+        assert made.as_text() is None
+        assert made.memory_analysis().output_size_in_bytes == y.addressable_shards[0].data.nbytes
     return y
 
 

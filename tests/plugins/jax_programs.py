@@ -3,6 +3,7 @@
 python jax_programs.py [NAME ...]     # prints a line of JSON each: its name, and what went wrong
 """
 
+import functools
 import json
 import os
 import pickle
@@ -114,6 +115,186 @@ def donated_arrays() -> None:
     assert x.is_deleted()
     assert not y.is_deleted()
     assert "deleted" in _refused(lambda: x + 1)
+    for donated in ((), 0):  # the same program, but for that
+        x = jnp.ones(4)
+        jax.jit(lambda x: x * 3 - 1, donate_argnums=donated)(x)
+        assert x.is_deleted() == (donated == 0)
+
+
+def _fresh(shape: tuple[int, ...], start: float) -> jax.Array:
+    """An array in the device's own memory, which nobody else sees."""
+    count = jax.jit(lambda start: jnp.arange(np.prod(shape), dtype=jnp.float32) + start)
+    return jax.block_until_ready(count(start).reshape(shape))
+
+
+def _counted(shape: tuple[int, ...], start: float) -> np.ndarray:
+    return (np.arange(np.prod(shape), dtype=np.float32) + np.float32(start)).reshape(shape)
+
+
+def _place(x: jax.Array) -> int | None:
+    """Where its memory is; None of a GPU."""
+    return x.unsafe_buffer_pointer() if "cpu" in str(x.device) else None
+
+
+def results_where_donated_arrays_lie() -> None:
+    """A result is written there if no element is lost; the others are right as well."""
+    shape = (48, 64)
+    a, b = _counted(shape, 1), _counted(shape, 9)
+    rows = np.array([3, 7, 3])
+    wanted: tuple[tuple[Any, tuple[np.ndarray, ...], bool], ...] = (
+        (lambda p, q: p - q * 2, (a - b * 2,), True),
+        (lambda p, q: p.at[2:4].set(q[:2]), (np.concatenate([a[:2], b[:2], a[4:]]),), True),
+        (lambda p, q: p.at[rows].add(1), (a + np.bincount(rows, minlength=48)[:, None],), True),
+        (lambda p, q: (p * 2, (p + q).sum(1)), (a * 2, (a + b).sum(1)), True),
+        (lambda p, q: q * 2 + p.max(), (b * 2 + a.max(),), False),
+        (lambda p, q: jnp.sort(p, 1) + q, (a + b,), True),
+        (lambda p, q: q[jnp.argsort(-p[:, 0])], (b[::-1],), True),
+        (lambda p, q: jnp.exp(p * -1e-3).cumsum(1), (np.exp(a * -1e-3).cumsum(1),), False),
+        (lambda p, q: p[::-1], (a[::-1],), False),
+        (lambda p, q: p - p.mean(1, keepdims=True), (a - a.mean(1, keepdims=True),), False),
+        (lambda p, q: p.T.reshape(shape) + p, (a.T.reshape(shape) + a,), False),
+        (lambda p, q: jax.vmap(lambda r, s: r - s.sum())(p, q), (a - b.sum(1)[:, None],), True),
+        (
+            lambda p, q: jax.lax.scan(lambda c, x: (c.at[0].add(x), c[1, 0]), p, q)[0],
+            (np.concatenate([a[:1] + b.sum(0), a[1:]]),),
+            False,
+        ),
+        (lambda p, q: (p + 1, p), (a + 1, a), False),
+    )
+    functions = [function for function, _, _ in wanted]
+
+    def all_of_them(given: list[jax.Array], q: jax.Array) -> list[Any]:
+        return [function(p, q) for function, p in zip(functions, given, strict=True)]
+
+    given, q = [_fresh(shape, 1) for _ in wanted], _fresh(shape, 9)
+    places = [_place(p) for p in given]
+    made = jax.jit(all_of_them, donate_argnums=0)(given, q)
+    for p, place, results, (_, want, is_there) in zip(given, places, made, wanted, strict=True):
+        assert p.is_deleted()
+        found = jax.tree.leaves(results)
+        for got, expected in zip(found, want, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-2)
+        if is_there:
+            assert _place(found[0]) == place, want
+    np.testing.assert_array_equal(q, b)
+
+    def turned(p: jax.Array, q: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return q + 1, p * 2
+
+    for function, want in ((turned, (b + 1, a * 2)), (lambda p, q: (p + q, p - q), (a + b, a - b))):
+        given = jax.jit(function, donate_argnums=(0, 1))(_fresh(shape, 1), _fresh(shape, 9))
+        for got, expected in zip(given, want, strict=True):
+            np.testing.assert_array_equal(got, expected)
+
+
+def donated_memory_that_others_see() -> None:
+    """What somebody else may read is copied first, and stays."""
+    shape = (16, 32)
+    want = _counted(shape, 1)
+
+    @functools.partial(jax.jit, donate_argnums=0)
+    def double(p: jax.Array, q: jax.Array) -> jax.Array:
+        return p * 2 + q * 0
+
+    def changed(p: jax.Array, q: Any = 0.0) -> None:
+        np.testing.assert_array_equal(double(p, q), want * 2)
+        assert p.is_deleted()
+
+    p = _fresh(shape, 1)
+    seen = np.asarray(p)
+    changed(p)
+    np.testing.assert_array_equal(seen, want)
+    p = _fresh(shape, 1)
+    changed(p, p)  # the same array twice
+    memory = np.zeros(16 * 32 + 16, np.float32)
+    mine = memory[-memory.ctypes.data % 64 // 4 :][: 16 * 32].reshape(shape)
+    mine[...] = want
+    changed(jax.device_put(mine, may_alias=True))
+    np.testing.assert_array_equal(mine, want)
+    p = _fresh(shape, 1)
+    same, more = jax.jit(lambda p: (p, p + 1))(p)  # `same` lies in the memory of `p`
+    changed(p)
+    np.testing.assert_array_equal(same, want)
+    changed(same)
+    first, second = jax.jit(lambda p: (p @ jnp.eye(32) + 1, p @ jnp.eye(32)))(more)
+    changed(second - 1)
+    np.testing.assert_array_equal(first, want + 2)
+    np.testing.assert_array_equal(second, want + 1)
+    constant = jax.jit(lambda: jnp.asarray(want))
+    changed(constant())
+    np.testing.assert_array_equal(constant(), want)
+    read = _fresh(shape, 1)
+    slow = jax.jit(lambda p: jax.lax.fori_loop(0, 3000, lambda _, x: jnp.tanh(x @ x.T) @ x, p))
+    later = slow(read)  # reads it after `double` has been asked for
+    changed(read)
+    np.testing.assert_array_equal(later, slow(jnp.asarray(want)))
+    kept = jax.jit(lambda p, q: (p.at[0].set(0), q), donate_argnums=0, keep_unused=True)
+    p = _fresh(shape, 1)
+    zero, same = kept(p, p)
+    np.testing.assert_array_equal(same, want)
+    np.testing.assert_array_equal(zero[1:], want[1:])
+
+
+def donation_to_a_call_that_fails() -> None:
+    huge = jax.jit(lambda p: (p + 1, p.sum() + jnp.ones((1 << 44, 8))), donate_argnums=0)
+    p = _fresh((16, 32), 1)
+    seen = np.asarray(p)
+    assert "memory" in _refused(lambda: jax.block_until_ready(huge(p)))
+    assert p.is_deleted()
+    np.testing.assert_array_equal(seen, _counted((16, 32), 1))
+    np.testing.assert_array_equal(
+        jax.jit(lambda p: p + 1, donate_argnums=0)(_fresh((4,), 1)), [2, 3, 4, 5]
+    )
+
+
+def training_in_place() -> None:
+    """The results of a step of Adam lie where its state was."""
+    size, steps = 1 << 16, 3
+    rate, small = np.float32(0.1), np.float32(1e-3)
+
+    def adam(state: tuple[jax.Array, ...], x: jax.Array) -> tuple[jax.Array, ...]:
+        p, m, v = state
+        slope = p - x
+        m, v = m * 0.9 + slope * 0.1, v * 0.99 + slope * slope * 0.01
+        return p - rate * m / (jnp.sqrt(v) + small), m, v
+
+    step = jax.jit(adam, donate_argnums=0)
+    state = tuple(_fresh((size,), start) for start in (0, 1, 2))
+    places = [_place(each) for each in state]
+    for turn in range(steps):
+        state = jax.block_until_ready(step(state, np.float32(turn)))
+        assert [_place(each) for each in state] == places
+    want = tuple(_counted((size,), start) for start in (0, 1, 2))
+    for turn in range(steps):
+        p, m, v = want
+        slope = p - np.float32(turn)
+        m = m * np.float32(0.9) + slope * np.float32(0.1)
+        v = v * np.float32(0.99) + slope * slope * np.float32(0.01)
+        want = (p - rate * m / (np.sqrt(v) + small), m, v)
+    for got, expected in zip(state, want, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=2e-5)
+    p = _fresh((8,), 1)
+    np.testing.assert_array_equal(jax.jit(jnp.add, donate_argnums=0)(p, p), _counted((8,), 1) * 2)
+
+
+def what_a_program_costs() -> None:
+    """Counted by hand: a product of 8 x 64 by 64 x 32 and what is done with its elements."""
+
+    def f(p: jax.Array, x: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return p + 1, jnp.tanh(x @ w)
+
+    p, x, w = jnp.ones((64, 32)), jnp.ones((8, 64)), jnp.ones((64, 32))
+    made = jax.jit(f, donate_argnums=0).lower(p, x, w).compile()
+    memory, costs, text = made.memory_analysis(), made.cost_analysis(), made.as_text()
+    assert memory.argument_size_in_bytes == 4 * (2 * 64 * 32 + 8 * 64)
+    assert memory.output_size_in_bytes == 4 * (64 * 32 + 8 * 32)
+    assert memory.alias_size_in_bytes == 4 * 64 * 32
+    assert costs["flops"] == 2 * 8 * 64 * 32 + 8 * 32 + 64 * 32
+    assert costs["bytes accessed"] >= 4 * (8 * 64 + 64 * 32 + 8 * 32) + memory.output_size_in_bytes
+    for word in (" dot(", " tanh(", "input_output_alias={ {0}: (0, {}, may-alias) }"):
+        assert word in text, text
+    large = jax.jit(lambda x: jnp.sort(jnp.sort(x), axis=0)).lower(jnp.ones((256, 512))).compile()
+    assert large.memory_analysis().temp_size_in_bytes >= 4 * 256 * 512
 
 
 def calls_that_go_on() -> None:
@@ -425,6 +606,8 @@ PROGRAMS: dict[str, Callable[[], None]] = {
             buffers_of_every_type,
         ),
         *(memory_shared_with_numpy, donated_arrays, nothing_at_all, module_that_ran),
+        *(results_where_donated_arrays_lie, donated_memory_that_others_see),
+        *(donation_to_a_call_that_fails, training_in_place, what_a_program_costs),
         *(arrays_that_are_not_donated, calls_that_go_on, failure_of_a_call_that_goes_on),
         *(
             refusal_with_its_line,

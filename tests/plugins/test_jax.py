@@ -20,6 +20,8 @@ TOGETHER = (
     *("memory_shared_with_numpy", "donated_arrays", "nothing_at_all", "module_that_ran"),
     *("refusal_with_its_line", "options_of_a_compile", "mesh_of_one", "floats_of_four_bits"),
     *("narrow_integers", "tokens"),
+    *("results_where_donated_arrays_lie", "donated_memory_that_others_see"),
+    *("donation_to_a_call_that_fails", "training_in_place", "what_a_program_costs"),
     *("arrays_that_are_not_donated", "calls_that_go_on", "failure_of_a_call_that_goes_on"),
     *("compiler_that_dies", "solvers_whose_loop_gives_all_it_carries"),
     "products_by_a_named_algorithm",
@@ -74,6 +76,12 @@ def test_a_gpu_is_a_device_beside_the_cpu(run: Run) -> None:
     done = run(PROGRAMS, "gpu_beside_the_cpu", EDGEC_JAX_DEVICES="cpu,vulkan")
     wrong = outcomes(done)["gpu_beside_the_cpu"]
     assert not wrong, wrong
+
+
+@pytest.mark.vulkan
+def test_donated_memory_of_a_gpu_is_written_into(run: Run) -> None:
+    wrong = outcomes(run(PROGRAMS, "training_in_place", EDGEC_JAX_DEVICES="vulkan"))
+    assert not wrong["training_in_place"], wrong
 
 
 def test_nvidias_gpus_are_devices_by_edgerts_own_driver(run: Run, tmp_path: Path) -> None:

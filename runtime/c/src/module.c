@@ -225,8 +225,10 @@ static edgert_status module_read_exports(edgert_module *self, edgert_table root,
     else if (edgert_text_equal(name, "__deinit"))
       self->deinit = (int64_t)function;
     else
-      self->exports[self->export_count++] = (edgert_export){name.data, (uint32_t)function};
+      self->exports[self->export_count++] = (edgert_export){name.data, (uint32_t)function, NULL};
   }
+  for (uint32_t i = 0; i < self->export_count; ++i)
+    self->exports[i].overwritten = edgert_module_attribute(self, i, "edgec.overwritten");
   int64_t special[2] = {self->init, self->deinit};
   for (int i = 0; i < 2; ++i) {
     if (special[i] < 0) continue;

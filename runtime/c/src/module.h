@@ -36,6 +36,7 @@ typedef struct edgert_import {
 typedef struct edgert_export {
   const char *name;
   uint32_t function;
+  const char *overwritten; /* `1` for each argument that it writes to, or NULL */
 } edgert_export;
 
 typedef struct edgert_rodata {

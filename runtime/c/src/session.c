@@ -32,11 +32,18 @@ edgert_status edgert_session_wait(edgert_session *self, const edgert_fence *fenc
   return edgert_device_wait(self->device, point, milliseconds, &self->watch, error);
 }
 
+static void session_let_go(edgert_begun *begun) {
+  for (size_t i = 0; i < begun->held_count; ++i) edgert_release(begun->held[i].ref);
+  edgert_release(begun->signal);
+  begun->held_count = 0;
+  begun->signal = NULL;
+}
+
 /* Take away a call that waits. */
 static void session_drop(edgert_session *self) {
   if (!self->frame) return;
   edgert_session_give_up(self);
-  edgert_release(self->begun.signal);
+  session_let_go(&self->begun);
   edgert_stack_restore(&self->stack, &self->object.allocator, self->begun.mark);
 }
 
@@ -151,13 +158,65 @@ static const struct {
     {'F', EDGERT_F64_VALUE, "f64"},
 };
 
+static int session_is_tensor(const edgert_value *value) {
+  return value->kind == EDGERT_TENSOR || value->kind == EDGERT_GIVEN_TENSOR;
+}
+
+/* A tensor of the session's own with the same elements. */
+static edgert_status session_copy(edgert_session *self, const edgert_tensor *tensor,
+                                  edgert_object **out, edgert_error *error) {
+  const edgert_memory kind = {0, 0};
+  const edgert_range source = {tensor->buffer, 0, 0, tensor->size};
+  edgert_range target = {NULL, 0, 0, tensor->size};
+  edgert_commands *commands = NULL;
+  edgert_tensor *copy = NULL;
+  uint64_t point;
+  edgert_status status =
+      edgert_session_buffer(self, kind, (int64_t)tensor->size, &target.buffer, error);
+  if (status == EDGERT_OK)
+    status = edgert_tensor_view(target.buffer, 0, tensor->size, tensor->type, tensor->encoding,
+                                tensor->rank, tensor->shape, &copy, error);
+  *out = (edgert_object *)copy;
+  if (status == EDGERT_OK)
+    status = edgert_commands_create(self->device, &self->object.allocator, &commands, error);
+  if (status == EDGERT_OK) status = edgert_commands_copy(commands, source, target, error);
+  if (status == EDGERT_OK)
+    status = self->device->driver->execute(self->device, commands, NULL, 0, &self->watch, &point,
+                                           error);
+  edgert_release(commands);
+  edgert_release(target.buffer);
+  return status;
+}
+
+/* Hold the arguments of a function that writes to some: those that are given away and nobody else's
+ * as they are, also not another argument, and of the others to be written to copies. */
+static edgert_status session_hold(edgert_session *self, const char *overwritten,
+                                  const edgert_value *arguments, size_t count, edgert_cell *in,
+                                  edgert_error *error) {
+  edgert_begun *begun = &self->begun;
+  edgert_status status = EDGERT_OK;
+  begun->held_count = count;
+  for (size_t i = 0; i < count; ++i)
+    if (session_is_tensor(&arguments[i])) begun->held[i].ref = edgert_retain(in[i].ref);
+  for (size_t i = 0; i < count && overwritten[i] && status == EDGERT_OK; ++i) {
+    if (overwritten[i] != '1' || !session_is_tensor(&arguments[i])) continue;
+    const edgert_tensor *tensor = arguments[i].as.tensor;
+    if (arguments[i].kind == EDGERT_GIVEN_TENSOR && edgert_tensor_is_alone(tensor, 2)) continue;
+    edgert_release_at(&begun->held[i].ref);
+    status = session_copy(self, tensor, &begun->held[i].ref, error);
+    in[i].ref = begun->held[i].ref;
+  }
+  return status;
+}
+
 static edgert_status session_take_argument(const edgert_session *self, const edgert_value *value,
                                            char code, size_t index, edgert_cell *out,
                                            edgert_error *error) {
   (void)index;
   size_t k = 0;
   while (session_kinds[k].code != code) ++k;
-  if (value->kind != session_kinds[k].kind || (code == 'r' && !value->as.tensor))
+  int is_given = value->kind == EDGERT_GIVEN_TENSOR && code == 'r';
+  if ((value->kind != session_kinds[k].kind && !is_given) || (code == 'r' && !value->as.tensor))
     return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "argument %u must be a %s", (unsigned)index,
                        session_kinds[k].name);
   if (code == 'r' && value->as.tensor->buffer->device != self->device)
@@ -202,8 +261,7 @@ static edgert_status session_end(edgert_session *self, edgert_status status, edg
     status = session_give_result(&begun->results[i], gives.data[i], i, &results[i], error);
   for (size_t i = 0; i < gives.count; ++i)
     if (gives.data[i] == 'r') edgert_release(begun->results[i].ref);
-  edgert_release(begun->signal);
-  begun->signal = NULL;
+  session_let_go(begun);
   edgert_stack_restore(&self->stack, &self->object.allocator, begun->mark);
   if (status == EDGERT_OK || !gives.count) return status;
   for (size_t i = 0; i < gives.count; ++i)
@@ -214,11 +272,13 @@ static edgert_status session_end(edgert_session *self, edgert_status status, edg
 
 /* Run a function, in the time of a call of its own; a call that waits still is given up. */
 static edgert_status session_begin(edgert_session *self, uint32_t function,
-                                   const edgert_value *arguments, size_t argument_count,
-                                   edgert_value *results, edgert_error *error) {
+                                   const char *overwritten, const edgert_value *arguments,
+                                   size_t argument_count, edgert_value *results,
+                                   edgert_error *error) {
   const edgert_convention *convention = &self->module->functions[function].convention;
   edgert_codes takes = convention->arguments, gives = convention->results;
-  size_t count = (size_t)takes.count + gives.count + 1;
+  size_t held = overwritten ? argument_count : 0;
+  size_t count = (size_t)takes.count + gives.count + held + 1;
   edgert_begun *begun = &self->begun;
   session_drop(self);
   session_start_watch(self);
@@ -230,8 +290,11 @@ static edgert_status session_begin(edgert_session *self, uint32_t function,
   edgert_cell *in = memory;
   memset(in, 0, count * sizeof *in);
   begun->results = in + takes.count;
+  begun->held = begun->results + gives.count;
   for (size_t i = 0; i < argument_count && status == EDGERT_OK; ++i)
     status = session_take_argument(self, &arguments[i], takes.data[i], i, &in[i], error);
+  if (status == EDGERT_OK && held)
+    status = session_hold(self, overwritten, arguments, argument_count, in, error);
   if (status == EDGERT_OK && argument_count != takes.count) {
     status = edgert_fence_create(&self->object.allocator, &begun->signal, error);
     if (status == EDGERT_OK) in[takes.count - 1].ref = &begun->signal->object;
@@ -271,7 +334,8 @@ edgert_status edgert_session_call(edgert_session *session, size_t function,
   if (!session->is_ready)
     return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the session is not made yet");
   edgert_mutex_lock(&session->lock);
-  edgert_status status = session_begin(session, module->exports[function].function, arguments,
+  const edgert_export *called = &module->exports[function];
+  edgert_status status = session_begin(session, called->function, called->overwritten, arguments,
                                        argument_count, results, error);
   edgert_mutex_unlock(&session->lock);
   return status;
@@ -382,7 +446,7 @@ edgert_status edgert_session_create(edgert_module *module, edgert_device *device
   if (status == EDGERT_OK) status = session_add_scopes(self, &full, error);
   if (status == EDGERT_OK) status = session_resolve(self, error);
   if (status == EDGERT_OK && module->init >= 0)
-    status = session_begin(self, (uint32_t)module->init, NULL, 0, NULL, error);
+    status = session_begin(self, (uint32_t)module->init, NULL, NULL, 0, NULL, error);
   status = session_initialised(self, status, error);
   if (status != EDGERT_OK && status != EDGERT_PENDING) {
     edgert_release(self);

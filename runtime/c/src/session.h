@@ -123,6 +123,8 @@ typedef struct edgert_begun {
   edgert_stack_mark mark; /* the stack before it */
   uint32_t function;
   edgert_cell *results;
+  edgert_cell *held; /* of a function that writes to arguments: all, or copies of them */
+  size_t held_count;
   struct edgert_fence *signal; /* NULL: the program itself waits for all it starts */
 } edgert_begun;
 

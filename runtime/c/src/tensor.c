@@ -166,6 +166,15 @@ edgert_status edgert_tensor_wrap(edgert_device *device, uint32_t type, size_t ra
   return tensor_over(buffer, type, EDGERT_DENSE, rank, shape, size, out_tensor, error);
 }
 
+int edgert_tensor_is_alone(const edgert_tensor *self, size_t references) {
+  const edgert_buffer *buffer = self->buffer;
+  const edgert_buffer *whole = buffer->whole ? buffer->whole : buffer;
+  return atomic_load(&self->object.references) == references &&
+         atomic_load(&buffer->object.references) == 1 &&
+         atomic_load(&whole->object.references) == 1 && whole->memory && !whole->read_only &&
+         !whole->lender && !whole->release;
+}
+
 /* --- reading ---------------------------------------------------------------------------------- */
 
 edgert_tensor *edgert_tensor_retain(edgert_tensor *tensor) { return edgert_retain(tensor); }

@@ -21,6 +21,10 @@ edgert_status edgert_tensor_view(edgert_buffer *buffer, uint64_t offset, uint64_
                                  uint32_t type, uint32_t encoding, size_t rank,
                                  const int64_t *shape, edgert_tensor **out, edgert_error *error);
 
+/* Whether a tensor's memory is the device's own, and nobody has a reference to it beyond so many to
+ * the tensor. */
+int edgert_tensor_is_alone(const edgert_tensor *self, size_t references);
+
 /* Whether programs may take one type of elements for the other: integers by their width. */
 int edgert_type_fits(uint32_t type, uint32_t wanted);
 

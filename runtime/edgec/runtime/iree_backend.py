@@ -14,7 +14,7 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import DeviceError, ModuleError
 from edgec.runtime.host_memory import array_at
 from edgec.runtime.mesh.joined import JOIN, LEAVE
-from edgec.runtime.module import Module
+from edgec.runtime.module import OVERWRITTEN_ATTRIBUTE, Module
 from edgec.runtime.native import native_errors
 from edgec.runtime.parameters import WeightsFile
 from edgec.runtime.seal import check_weights
@@ -121,6 +121,25 @@ class IreeBackend:
         HalFence.create_at(done, 1).wait()
         return np.array(staging.map().asarray(list(tensor.shape), dtype.numpy))
 
+    def copy(self, tensor: Any) -> Any:
+        """A buffer view of its own with the same values."""
+        from iree.runtime import BufferUsage, HalBufferView, HalFence, MemoryType
+
+        self.enter()
+        source = tensor.get_buffer()
+        target = self.hal.allocator.allocate_buffer(
+            memory_type=int(MemoryType.DEVICE_LOCAL),
+            allowed_usage=int(BufferUsage.DEFAULT | BufferUsage.MAPPING)
+            if self.maps_memory
+            else int(BufferUsage.DEFAULT),
+            allocation_size=source.byte_length(),
+        )
+        done = self.hal.create_semaphore(0)
+        before, after = HalFence.create_at(done, 0), HalFence.create_at(done, 1)
+        self.hal.queue_copy(source, target, wait_semaphores=before, signal_semaphores=after)
+        after.wait()
+        return HalBufferView(target, list(tensor.shape), tensor.element_type)
+
     def lend(self, tensor: Any, dtype: DType) -> Any:
         """A capsule on a buffer view's memory, its integers with their signs."""
         from iree.runtime import HalBufferView
@@ -147,6 +166,7 @@ class _IreeProgram:
         self._path = module.path
         self._uri = backend._uri
         self._enter = backend.enter
+        self._copy = backend.copy
         self._weights = weights
         instance = _instance()
         with native_errors(f"cannot load {module.path}", ModuleError, "compile it again"):
@@ -157,6 +177,7 @@ class _IreeProgram:
                 self._modules.append(create_io_parameters_module(instance, *providers))
             self._modules.append(self._native)
         self._functions: dict[str, Any] = {}
+        self._overwritten: dict[str, str] = {}
         self.reset()
 
     def _find(self, function: str) -> Any:
@@ -178,9 +199,12 @@ class _IreeProgram:
         from iree.runtime import HalBufferView, VmVariantList
 
         self._enter()
+        if function not in self._overwritten:
+            self._overwritten[function] = self.attribute(function, OVERWRITTEN_ATTRIBUTE) or ""
+        marks = self._overwritten[function].ljust(len(tensors))
         arguments = VmVariantList(len(tensors))
-        for tensor in tensors:
-            arguments.push_ref(tensor)
+        for tensor, mark in zip(tensors, marks, strict=False):
+            arguments.push_ref(self._copy(tensor) if mark == "1" else tensor)
         results = VmVariantList(1)
         with native_errors(f"{function}() failed on {self._uri}", DeviceError):
             self._context.invoke(self._find(function), arguments, results)

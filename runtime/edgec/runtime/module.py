@@ -29,6 +29,7 @@ __all__ = [
     "IDENTITY_ATTRIBUTE",
     "IDENTITY_WIDTH",
     "MODULE_ATTRIBUTE",
+    "OVERWRITTEN_ATTRIBUTE",
     "SET_STATE",
     "SIGNATURE_ATTRIBUTE",
     "TEXT_ATTRIBUTE",
@@ -63,6 +64,9 @@ IDENTITY_ATTRIBUTE = "edgec.text.identity"
 that no module of another program or with other weights has."""
 
 IDENTITY_WIDTH = 32
+
+OVERWRITTEN_ATTRIBUTE = "edgec.overwritten"
+"""On a function that writes into arguments that are given away: `0` or `1` for each argument."""
 
 CHECK_WIDTH = 64
 """Bytes of the check field, padded with spaces."""

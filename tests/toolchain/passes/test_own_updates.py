@@ -1,4 +1,4 @@
-"""Arguments stay as they are where a program updates them, beside JAX."""
+"""Arguments, and what others read, stay as they are where a program updates them, beside JAX."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -62,9 +62,37 @@ def of_its_own(x: Any, i: Any) -> Any:
     return row(x * 2, i)
 
 
+def made_of_it(x: Any, i: Any) -> Any:
+    """The only reader beside the update is one that the update needs."""
+    y = x * 2
+    return lax.dynamic_update_slice(y, y[3:4] + 1, (i, 0))
+
+
+def read_by_others(x: Any, i: Any) -> Any:
+    y = x * 2
+    z = row(y, i)
+    return z, y, row(x, 9).at[i].set(y.max(0))
+
+
+def scattered(x: Any, i: Any) -> Any:
+    y = x * 2
+    return y.at[jnp.stack([i, i + 3])].add(x[:2]), y, row(x, 9).at[i].set(y.max(0))
+
+
+def looped_beside(x: Any, i: Any) -> Any:
+    """In each round a sum of what the round writes into is taken."""
+
+    def turn(j: Any, carried: Any) -> Any:
+        x, total = carried
+        return row(x, j), total + x.sum(0)
+
+    return lax.fori_loop(0, 40 + i, turn, (x, x[0]))
+
+
 PROGRAMS = [
     *((row, 1), (flat, 1), (half, 1), (beside, 1), (looped, 1), (nested, 1)),
-    *((after_a_choice, 1), (after_a_loop, 1), (twice, 1), (of_its_own, 0)),
+    *((after_a_choice, 1), (after_a_loop, 1), (twice, 1), (of_its_own, 0), (made_of_it, 0)),
+    *((read_by_others, 2), (scattered, 2), (looped_beside, 1)),
 ]
 
 

@@ -382,6 +382,18 @@ FAULTS = (
         says="bitwidth",
     ),
     Fault(
+        name="scale-floats",
+        text=_function(
+            "%x: tensor<4xf32>",
+            "tensor<4xi8>",
+            """  %0 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xf8E8M0FNU>
+  %1 = stablehlo.bitcast_convert %0 : (tensor<4xf8E8M0FNU>) -> tensor<4xi8>
+  return %1 : tensor<4xi8>""",
+        ),
+        inputs=(np.array([1.9, 3, 0, -1], np.float32),),
+        right=lambda x: np.array([-128, -127, -1, -1], np.int8),
+    ),
+    Fault(
         name="brain-floats",
         text=_product("4x32xbf16", "32x64xbf16", "4x64xbf16"),
         target="vulkan",
@@ -550,6 +562,37 @@ FAULTS = (
         ),
         inputs=(np.ones((64, 8), np.float32),),
         right=lambda x: np.stack([x, np.where(np.arange(64)[:, None] == 5, -1, x)]),
+    ),
+    Fault(
+        name="own-updates",
+        text=_function(
+            "%x: tensor<32x64xf32>, %y: tensor<32x64xf32>, %z: tensor<32x64xf32>",
+            "(tensor<32x64xf32>, tensor<32x64xf32>, tensor<32x64xf32>)",
+            """  %two = stablehlo.constant dense<2.0> : tensor<32x64xf32>
+  %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %three = stablehlo.constant dense<3> : tensor<i32>
+  %nine = stablehlo.constant dense<9> : tensor<i32>
+  %first = stablehlo.constant dense<0> : tensor<i32>
+  %double = stablehlo.multiply %y, %two : tensor<32x64xf32>
+  %row = stablehlo.slice %z [0:1, 0:64] : (tensor<32x64xf32>) -> tensor<1x64xf32>
+  %0 = stablehlo.dynamic_update_slice %double, %row, %three, %first
+    : (tensor<32x64xf32>, tensor<1x64xf32>, tensor<i32>, tensor<i32>) -> tensor<32x64xf32>
+  %most = stablehlo.reduce(%double init: %least) applies stablehlo.maximum
+    across dimensions = [0] : (tensor<32x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %flat = stablehlo.reshape %most : (tensor<64xf32>) -> tensor<1x64xf32>
+  %own = stablehlo.add %x, %z : tensor<32x64xf32>
+  %1 = stablehlo.dynamic_update_slice %own, %flat, %nine, %first
+    : (tensor<32x64xf32>, tensor<1x64xf32>, tensor<i32>, tensor<i32>) -> tensor<32x64xf32>
+  return %0, %double, %1 : tensor<32x64xf32>, tensor<32x64xf32>, tensor<32x64xf32>""",
+        ),
+        inputs=(_normal(32, 64), _normal(32, 64), _normal(32, 64)),
+        right=lambda x, y, z: np.stack(
+            [
+                np.where(np.arange(32)[:, None] == 3, z[0], 2 * y),
+                2 * y,
+                np.where(np.arange(32)[:, None] == 9, (2 * y).max(0), x + z),
+            ]
+        ),
     ),
     Fault(
         name="part-factors",

@@ -198,6 +198,13 @@ def _tap(arguments: Mapping[str, Any]) -> Any:
     return tap(Path(arguments["source"]), Path(arguments["output"]), loops=arguments["loops"])
 
 
+def _write_in_place(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.in_place import write_in_place
+
+    donated = {int(argument): int(result) for argument, result in arguments["donated"]}
+    return write_in_place(Path(arguments["source"]), Path(arguments["output"]), donated)
+
+
 _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "describe": _describe,
     "prepare": _prepare,
@@ -220,6 +227,7 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "add_words": _add_words,
     "own_kernels": _own_kernels,
     "tap": _tap,
+    "write_in_place": _write_in_place,
 }
 
 

@@ -297,7 +297,8 @@ typedef enum edgert_value_kind {
   EDGERT_I32_VALUE = 2,
   EDGERT_I64_VALUE = 3,
   EDGERT_F32_VALUE = 4,
-  EDGERT_F64_VALUE = 5
+  EDGERT_F64_VALUE = 5,
+  EDGERT_GIVEN_TENSOR = 6 /* an argument whose caller will only release it afterwards */
 } edgert_value_kind;
 
 typedef struct edgert_argument {
@@ -479,7 +480,12 @@ typedef struct edgert_value {
 
 /* Call a function and wait for it. `arguments` are borrowed; tensors among `results` belong to the
  * caller. The counts must be the function's own. After a failure the session can be called again;
- * state that the function had changed by then stays changed. */
+ * state that the function had changed by then stays changed.
+ *
+ * A function that writes results where arguments lie (`edgec.overwritten`) does so to those of the
+ * kind EDGERT_GIVEN_TENSOR of which nobody has another reference, nor their memory, and whose memory
+ * is the device's own; what they hold is lost, also where the call fails. Of any other it gets a
+ * copy. */
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_session_call(
     edgert_session *session, size_t function, const edgert_value *arguments, size_t argument_count,
     edgert_value *results, size_t result_count, edgert_error *error);

@@ -112,6 +112,7 @@ def _module(made: Made) -> list[bytes]:
         bytes(made.donated),
         b"",
         array("q", made.outputs).tobytes(),
+        array("q", made.costs).tobytes(),
     ]
 
 
@@ -125,6 +126,7 @@ def _spread(made: Made, told: Spread) -> list[bytes]:
         bytes(made.donated),
         array("q", told.route).tobytes(),
         array("q", told.arrays).tobytes(),
+        array("q", made.costs).tobytes(),
         b"".join(len(each).to_bytes(8, sys.byteorder) + each for each in told.shardings),
     ]
 

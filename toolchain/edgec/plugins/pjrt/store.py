@@ -5,6 +5,7 @@ same addition in another line of a script is compiled once.
 """
 
 import contextlib
+import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ class Made:
         name: what JAX calls the program.
         donated: for each argument whether its memory is given away (1) or not (0).
         outputs: each result's type as PJRT numbers it, rank and sizes; none where the module says.
+        costs: of a call: flops, bytes moved, bytes held for a while; none where not known.
         spread: of a program for several devices what they do.
     """
 
@@ -38,6 +40,7 @@ class Made:
     name: str
     donated: tuple[int, ...]
     outputs: tuple[int, ...] = ()
+    costs: tuple[int, ...] = ()
     spread: Spread | None = None
 
 
@@ -90,20 +93,23 @@ class Store:
         from edgec.plugins.pjrt.program import compile_for, read
 
         found = read(program)
-        plain = key_of("pjrt", what, found.plain, fingerprint())
+        given = json.dumps([found.donated, sorted(found.places.items())])
+        plain = key_of("pjrt", what, found.plain, given, fingerprint())
         made = self._kept(plain)
         if made is None:
             path = Path(self._folder.name) / f"{plain}.vmfb"
             with contextlib.nullcontext() if apart else working_here(answered):
-                compile_for(what, found.program, path)
+                costs = compile_for(what, found.program, path, found.places)
             made = Made(
                 path=path,
                 key=plain,
                 name=found.name,
                 donated=found.donated,
                 outputs=found.outputs,
+                costs=costs,
             )
             note = {"name": made.name, "donated": made.donated, "outputs": made.outputs}
+            note["costs"] = costs
             self._cache.put(plain, path.read_bytes(), note)
         self._cache.put(key, b"", {"same": plain})
         return self._kept(plain) or made
@@ -117,17 +123,27 @@ class Store:
 
         shardy = self._shardy = self._shardy or Shardy()
         whole = read_whole(program, shardy)
-        plain = key_of("pjrt", what, str(devices), whole.plain, fingerprint(), cutters())
+        given = json.dumps(whole.donated)
+        plain = key_of("pjrt", what, str(devices), whole.plain, given, fingerprint(), cutters())
         made = self._kept(plain)
         if made is None:
             parts, told = spread(whole, devices, shardy)
             path = Path(self._folder.name) / f"{plain}.vmfb"
             path.write_bytes(b"")
+            costs: tuple[int, ...] = ()
             with contextlib.nullcontext() if apart else working_here(answered):
                 if parts is not None:
-                    compile_for(what, parts, path)
+                    costs = compile_for(what, parts, path)
             note = {"name": whole.name, "donated": whole.donated, "spread": told.to_json()}
-            made = Made(path=path, key=plain, name=whole.name, donated=whole.donated, spread=told)
+            made = Made(
+                path=path,
+                key=plain,
+                name=whole.name,
+                donated=whole.donated,
+                spread=told,
+                costs=costs,
+            )
+            note["costs"] = costs
             self._cache.put(plain, path.read_bytes(), note)
         self._cache.put(key, b"", {"same": plain})
         return self._kept(plain) or made
@@ -145,5 +161,6 @@ class Store:
             name=note["name"],
             donated=tuple(note["donated"]),
             outputs=tuple(note.get("outputs", ())),
+            costs=tuple(note["costs"]),
             spread=Spread.from_json(note["spread"]) if "spread" in note else None,
         )

@@ -58,6 +58,7 @@ class _Built:
     halves: str
     kernels: KernelShare | None
     seconds: float
+    held: int | None = None
 
     def note(self) -> dict[str, Any]:
         """What the cache remembers beside the module."""
@@ -70,6 +71,7 @@ class _Built:
             "least_precise": self.halves,
             "kernels": None if self.kernels is None else self.kernels.to_json(),
             "seconds": self.seconds,
+            "held": self.held,
         }
 
 
@@ -108,6 +110,7 @@ def make(task: Task) -> Compiled:
             ),
             kernels=built.kernels,
             tolerance=task.tolerance(built.halves),
+            held=built.held,
         ),
     )
 
@@ -150,6 +153,7 @@ def _kept(task: Task, files: Files, entry: Entry) -> _Built:
         halves=halves,
         kernels=None if share is None else KernelShare.from_json(share),
         seconds=float(entry.note.get("seconds", 0.0)),
+        held=entry.note.get("held"),
     )
 
 
@@ -189,7 +193,7 @@ def _made(
     proved = prove_kernels(task, scratch, make) if own else ()
 
     def made(prepared: PassReport, *, verify: bool) -> _Built:
-        prepared, retried = _compiled(
+        prepared, retried, held = _compiled(
             task, files, scratch, prepared, integers=integers, verify=verify
         )
         return _Built(
@@ -198,6 +202,7 @@ def _made(
             halves=prepared.least_precise,
             kernels=prepared.kernels,
             seconds=sum(task.clock.seconds.get(step, 0.0) for step in (Step.PASSES, Step.COMPILE)),
+            held=held,
         )
 
     if task.may_be_proved:
@@ -223,27 +228,29 @@ def _compiled(
     *,
     integers: Integers,
     verify: bool,
-) -> tuple[PassReport, tuple[str, ...]]:
+) -> tuple[PassReport, tuple[str, ...], int | None]:
     """Compile what was prepared; where it takes too much memory for its kernels, plainer ones.
 
     Returns:
-        What the module was made of, and what to tell of it.
+        What the module was made of, what to tell of it, and the most bytes that a call holds for a
+        while, where that was asked for.
     """
     most = task.target.limits.binding
     compiled = functools.partial(compile_files, task, files, scratch, verify=verify)
     wide = most > 0 and prepared.may_hold(most)
-    if not prepared.roomy:
-        return prepared, compiled(wide=wide, bytes=prepared.bytes)
     told: list[int] = []
-    notes = compiled(told.append, wide=wide, bytes=prepared.bytes)
+    asked = told.append if prepared.roomy or task.options.weighed else None
+    notes = compiled(asked, wide=wide, bytes=prepared.bytes)
+    if not prepared.roomy or not most or told[-1] <= most:
+        return prepared, notes, told[-1] if told else None
     held = told[-1]
-    if not most or held <= most:
-        return prepared, notes
     spared = prepare(task, files, scratch, integers=integers, spares=True)
-    return spared, (
+    asked = told.append if task.options.weighed else None
+    notes = (
         _SPARED.format(held / 1e6, most / 1e6),
-        *compiled(wide=spared.may_hold(most), bytes=spared.bytes),
+        *compiled(asked, wide=spared.may_hold(most), bytes=spared.bytes),
     )
+    return spared, notes, told[-1] if asked else None
 
 
 def _files(task: Task, scratch: Path) -> Files:

@@ -53,6 +53,9 @@ class CompileOptions:
             where it lands.
         taps: whether each value that a dispatch writes becomes an output (`toolchain.tapping`).
         tap_loops: whether those inside of loops and branches do, too, as of their last turn.
+        weighed: whether the report says what a call holds for a while; it takes another stop.
+        donated: arguments that callers may give away, by number, each with the result that may then
+            lie in its memory (`toolchain.in_place`).
     """
 
     output: Path | str | None = None
@@ -78,6 +81,8 @@ class CompileOptions:
     seeded: Seeded | None = None
     taps: bool = False
     tap_loops: bool = True
+    weighed: bool = False
+    donated: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:

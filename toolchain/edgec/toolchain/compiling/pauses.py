@@ -75,9 +75,14 @@ def pauses(
         changes = (*changes, Change(task="part_weights", arguments=most))
     if changes:
         yield Pause(before=FIRST_HALF, after=SECOND_HALF, changes=changes)
+    dispatched: list[Change] = []
     if task.options.taps:
-        taps = Change(task="tap", arguments={"loops": task.options.tap_loops})
-        yield Pause(before=BEFORE_DISPATCHES, after=AFTER_DISPATCHES, changes=(taps,))
+        dispatched.append(Change(task="tap", arguments={"loops": task.options.tap_loops}))
+    if task.options.donated:
+        donated = [list(each) for each in task.options.donated.items()]
+        dispatched.append(Change(task="write_in_place", arguments={"donated": donated}))
+    if dispatched:
+        yield Pause(before=BEFORE_DISPATCHES, after=AFTER_DISPATCHES, changes=tuple(dispatched))
     laid_out: list[Change] = []
     if told is not None:
         laid_out.append(Change(task="hold", arguments={}, said=functools.partial(_tell, told)))

@@ -89,6 +89,8 @@ class CompileReport:
         kernels: what share of the work edgec's own kernels do, and all that was left to the
             compiler, with the reason; None for a program that is not StableHLO.
         tolerance: how far answers may be off; None for each type's default.
+        held: the most bytes that a call holds for a while, beside arguments and results; None where
+            that was not asked for.
     """
 
     target: str
@@ -100,6 +102,7 @@ class CompileReport:
     notes: tuple[str, ...] = ()
     kernels: KernelShare | None = None
     tolerance: Tolerance | None = None
+    held: int | None = None
 
     @property
     def total(self) -> float:

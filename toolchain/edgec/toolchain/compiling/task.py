@@ -100,6 +100,8 @@ class Task:
             json.dumps(self.golden),
             self.identity,
             *(("taps", str(options.tap_loops)) if options.taps else ()),
+            *(("weighed",) if options.weighed else ()),
+            *(() if not options.donated else ("donated", str(sorted(options.donated.items())))),
             *(() if outside is None else (outside.file, *sorted(outside.keys))),
         )
 

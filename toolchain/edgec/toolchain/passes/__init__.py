@@ -38,6 +38,7 @@ from edgec.toolchain.passes.legalise.part_factors import PartFactors
 from edgec.toolchain.passes.legalise.plain_depthwise import PlainDepthwise
 from edgec.toolchain.passes.legalise.plain_products import PlainProducts
 from edgec.toolchain.passes.legalise.read_carried import ReadCarried
+from edgec.toolchain.passes.legalise.scale_floats import ScaleFloats
 from edgec.toolchain.passes.legalise.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.legalise.separate_groups import SeparateGroups
 from edgec.toolchain.passes.legalise.separate_pads import SeparatePads
@@ -171,6 +172,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SpreadWindows,
     TwoStepSearches,
     BrainConversions,
+    ScaleFloats,
     SplitConversions,
     SignlessIntegers,
     FreeBitcasts,
