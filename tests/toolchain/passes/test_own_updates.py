@@ -74,6 +74,17 @@ def read_by_others(x: Any, i: Any) -> Any:
     return z, y, row(x, 9).at[i].set(y.max(0))
 
 
+def two_of_one(x: Any, i: Any) -> Any:
+    """Equal copies of one array, each written to in another place."""
+    y = x * 2
+    one, other = row(y, i), row(y, i + 1)
+    return one, other, y, row(one, i + 2) + one, row(other, i + 3) * other
+
+
+def two_of_an_argument(x: Any, i: Any) -> Any:
+    return row(x, i), row(x, i + 1)
+
+
 def scattered(x: Any, i: Any) -> Any:
     y = x * 2
     return y.at[jnp.stack([i, i + 3])].add(x[:2]), y, row(x, 9).at[i].set(y.max(0))
@@ -93,6 +104,7 @@ PROGRAMS = [
     *((row, 1), (flat, 1), (half, 1), (beside, 1), (looped, 1), (nested, 1)),
     *((after_a_choice, 1), (after_a_loop, 1), (twice, 1), (of_its_own, 0), (made_of_it, 0)),
     *((read_by_others, 2), (scattered, 2), (looped_beside, 1)),
+    *((two_of_one, 4), (two_of_an_argument, 2)),
 ]
 
 

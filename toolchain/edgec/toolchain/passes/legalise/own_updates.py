@@ -55,13 +55,15 @@ class OwnUpdates:
             count = 0
             for op in updates:
                 arrays = 1 if op.name == _UPDATE else len(op.results)
-                count += sum(_apart(op, index) for index in range(arrays))
+                for index in range(arrays):
+                    # Another number for each, since equal copies of an array would become one.
+                    count += _apart(op, index, count + 1)
                 if op.name == _UPDATE:
-                    count += _owned(op, 0, ())
+                    count += _owned(op, 0, count + 1, ())
             return count
 
 
-def _apart(op: Any, index: int) -> int:
+def _apart(op: Any, index: int, number: int) -> int:
     """Copy what an operation writes into, if others read it that need not come first; how many."""
     from iree.compiler import ir
 
@@ -76,7 +78,7 @@ def _apart(op: Any, index: int) -> int:
     if not graph.is_static(value) or not _any_free(readers, op, block):
         return 0
     with op.location, ir.InsertionPoint(op):
-        op.operands[index] = graph.copied(value)
+        op.operands[index] = graph.copied(value, number)
     return 1
 
 
@@ -124,7 +126,7 @@ def _top(op: Any, block: Any) -> Any:
     return op
 
 
-def _owned(op: Any, index: int, within: tuple[Any, ...]) -> int:
+def _owned(op: Any, index: int, number: int, within: tuple[Any, ...]) -> int:
     """Copy what an operation writes into, if it may be an argument's; how many copies."""
     from iree.compiler import ir
 
@@ -136,13 +138,15 @@ def _owned(op: Any, index: int, within: tuple[Any, ...]) -> int:
         owner = root.owner.owner.operation
         if owner.name == _LOOP:
             # The same memory goes round: it is enough that the loop begins with its own.
-            return 0 if owner in within else _owned(owner, root.arg_number, (*within, owner))
+            return (
+                0 if owner in within else _owned(owner, root.arg_number, number, (*within, owner))
+            )
         if owner.name != "func.func" or not graph.is_static(value):
             return 0
     elif not _may_be_argument(root, ()):
         return 0
     with op.location, ir.InsertionPoint(op):
-        op.operands[index] = graph.copied(value)
+        op.operands[index] = graph.copied(value, number)
     return 1
 
 
