@@ -64,6 +64,7 @@ def expected(x: np.ndarray, weights: np.ndarray, ends: np.ndarray) -> np.ndarray
     return found
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize(
     ("rows", "groups", "kind", "error"),
     [
@@ -172,6 +173,7 @@ def test_products_of_all_groups_become_blocks() -> None:
     assert "tensor<7x16x128xf32>" in after  # 64 rows in at most 7 blocks of 16
 
 
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize("unit", [AVX512, VectorUnit(lanes=4, registers=16, by_lane=True)])
 @pytest.mark.parametrize(
     ("groups", "rows", "k", "n"),
