@@ -57,8 +57,8 @@ _ON_THEIR_WAY, _MOST_RESIDENT = 32768, 4
 """Bytes of weights that a multiprocessor waits for while earlier kernels run, of so many programs.
 
 Timed on an H200 in two runs of a chain of kernels alone, of layers like Llama-3.2-1B's, which all
-asked for the most shared memory: 22.9 and 23.1 us with half as many, 22.3 and 22.9 so, 23.1 and 23.6
-with twice as many."""
+asked for the most shared memory: 22.9 and 23.1 us with half as many, 22.3 and 22.9 so, 23.1 and
+23.6 with twice as many."""
 _STEPS = 4
 """Pairs of blocks that each of its warps multiplies.
 
