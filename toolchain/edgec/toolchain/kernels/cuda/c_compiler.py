@@ -6,8 +6,6 @@ each moment that decides everything: such a kernel is written in C. `c/gpu.h` sa
 
 import importlib.metadata
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from importlib import resources
@@ -23,7 +21,7 @@ from edgec.toolchain.kernels.cuda.variants import (
     sources_digest,
 )
 from edgec.toolchain.kernels.gpu.dispatches import Binary
-from edgec.toolchain.kernels.own.c_compiler import has_ziglang
+from edgec.toolchain.kernels.own.c_compiler import has_ziglang, said_by_zig
 from edgec.toolchain.kernels.spec import Declined
 
 __all__ = ["compile_c_variant", "find_in_c", "source_of", "types_of", "without_hints"]
@@ -37,7 +35,6 @@ _WARP = 32
 _ROOMY = {"block_digits"}
 """Kernels of which a multiprocessor has few groups: the assembler need not save registers for more,
 and does one thing after the other where it saves them."""
-_TIMEOUT = 300.0
 _FLAGS = (
     *("-std=c23", "-O3", "-g0", "-ffreestanding", "-nostdlib", "-fno-math-errno", "-Wall"),
     *("-Wno-unused-function", "-ffp-contract=fast", "-fno-unwind-tables"),
@@ -67,28 +64,21 @@ def compile_c_variant(variant: Variant) -> tuple[bytes, dict[str, int]]:
     """The PTX of a variant in C, and its threads and shared bytes.
 
     Raises:
-        CompileError: clang refuses it, which is an error in edgec.
+        CompileError: clang refuses it, which is an error in edgec, or takes too long.
     """
     with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
         source, made = Path(folder, "kernel.c"), Path(folder, "kernel.ptx")
         source.write_text(_text(variant), encoding="utf-8")
         sources = Path(str(resources.files("edgec.toolchain") / "kernels" / "cuda" / "c"))
         family = FAMILIES[variant.family]
-        words = [sys.executable, "-m", "ziglang", "clang", *_FLAGS, f"-I{sources}"]
+        words = ["clang", *_FLAGS, f"-I{sources}"]
         words += ["-target", "nvptx64-nvidia-cuda", f"-march=sm_{family.capability}"]
         # Nothing newer than the version of PTX that is asked for.
         words += ["-Xclang", "-target-feature", "-Xclang", f"+ptx{variant.ptx_version}"]
-        done = subprocess.run(
-            [*words, str(source), "-o", str(made)],
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT,
-            check=False,
-            cwd=folder,
-        )
-        if done.returncode or not made.exists():
+        said = said_by_zig(variant.name, [*words, str(source)], made)
+        if said is not None:
             raise CompileError(
-                f"clang refuses the kernel {variant.name}: {done.stderr.strip()[:2000]}",
+                f"clang refuses the kernel {variant.name}: {said.strip()[:2000]}",
                 hint="this is an error in edgec: please report it",
             )
         text = made.read_text(encoding="utf-8")

@@ -163,27 +163,45 @@ def _compile(name: str, text: str, flags: Sequence[str], kept: Path) -> None:
         ) from error
 
 
-def _run(name: str, text: str, flags: Sequence[str], folder: Path) -> Path:
-    """The object file, in a folder."""
-    source, made = folder / "kernel.c", folder / "kernel.o"
-    source.write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "ziglang", "cc", *flags, "-c", str(source)]
+def said_by_zig(name: str, words: Sequence[str], made: Path) -> str | None:
+    """Have one of the wheel `ziglang`'s compilers make a file, in the folder where that is to lie.
+
+    Args:
+        name: the kernel's, for an error.
+        words: the compiler and what it is told, without where the result goes.
+        made: the file.
+
+    Returns:
+        None, or where no file was made what the compiler says.
+
+    Raises:
+        CompileError: it takes too long.
+    """
     try:
         done = subprocess.run(
-            [*command, "-o", str(made)],
+            [sys.executable, "-m", "ziglang", *words, "-o", str(made)],
             capture_output=True,
             text=True,
             timeout=_TIMEOUT,
             check=False,
-            cwd=folder,
+            cwd=made.parent,
         )
     except subprocess.TimeoutExpired as error:
         raise CompileError(
             f"the kernel {name} was not compiled within {_TIMEOUT:.0f} s",
             hint="try again when the machine is less busy",
         ) from error
-    if done.returncode or not made.exists():
-        raise _refused(name, done.stderr)
+    return done.stderr if done.returncode or not made.exists() else None
+
+
+def _run(name: str, text: str, flags: Sequence[str], folder: Path) -> Path:
+    """The object file, in a folder."""
+    source, made = folder / "kernel.c", folder / "kernel.o"
+    source.write_text(text, encoding="utf-8")
+    command = ["cc", *flags, "-c", str(source)]
+    said = said_by_zig(name, command, made)
+    if said is not None:
+        raise _refused(name, said)
     missing = _undefined(made.read_bytes())
     if missing:
         raise CompileError(

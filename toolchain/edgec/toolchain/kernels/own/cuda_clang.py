@@ -9,8 +9,6 @@ import functools
 import importlib.metadata
 import importlib.util
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -20,10 +18,10 @@ from edgec.runtime.errors import CompileError, MissingExtra
 from edgec.toolchain.cache import key_of
 from edgec.toolchain.fingerprint import digest
 from edgec.toolchain.kernels.cuda.c_compiler import without_hints
+from edgec.toolchain.kernels.own.c_compiler import said_by_zig
 
 __all__ = ["by_clang", "clang_version", "headers_digest"]
 
-_TIMEOUT = 300.0
 _HEADERS = Path(str(resources.files("edgec.toolchain") / "kernels" / "own" / "cuda"))
 
 _VERSIONS: Mapping[int, int] = {
@@ -87,26 +85,13 @@ def by_clang(name: str, text: str, defines: Sequence[str], capability: int) -> s
     with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
         source, made = Path(folder, "kernel.cu"), Path(folder, "kernel.ptx")
         source.write_text(text, encoding="utf-8")
-        words = [sys.executable, "-m", "ziglang", "clang", *_FLAGS, f"--cuda-gpu-arch=sm_{known}"]
+        words = ["clang", *_FLAGS, f"--cuda-gpu-arch=sm_{known}"]
         words += ["-Xclang", "-target-feature", "-Xclang", f"+ptx{_VERSIONS[known]}"]
         words += [f"-I{_HEADERS}", "-isystem", str(_HEADERS / "headers")]
         words += ["-isystem", str(_clangs_headers()), "-include", "edgec_cuda.h", *defines]
-        try:
-            done = subprocess.run(
-                [*words, str(source), "-o", str(made)],
-                capture_output=True,
-                text=True,
-                timeout=_TIMEOUT,
-                check=False,
-                cwd=folder,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise CompileError(
-                f"the kernel {name} was not compiled within {_TIMEOUT:.0f} s",
-                hint="try again when the machine is less busy",
-            ) from error
-        if done.returncode or not made.exists():
-            raise _refused(name, done.stderr)
+        said = said_by_zig(name, [*words, str(source)], made)
+        if said is not None:
+            raise _refused(name, said)
         ptx = without_hints(made.read_text(encoding="utf-8"))
     called = re.findall(r"^\.extern \.func\s+(?:\([^)]*\)\s*)?([\w$]+)", ptx, re.MULTILINE)
     missing = sorted(set(called) - set(_DRIVERS))
