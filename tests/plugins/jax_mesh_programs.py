@@ -25,7 +25,7 @@ from jaxlib import _jax
 import edgec.plugins.jax
 from edgec.runtime.errors import UsageError
 
-DEVICES = 4
+DEVICES = len(os.environ.get("EDGEC_JAX_DEVICES", "cpu").split(","))
 _random = np.random.default_rng(0)
 
 
@@ -371,14 +371,58 @@ def devices_in_another_order(mesh: Mesh) -> Any:
     return jax.jit(lambda a: (a @ a.T, a.sum(0)))(x)
 
 
+def devices_in_any_order(mesh: Mesh) -> Any:
+    """Reversed, and so that no axes give them; arrays go from one order to another, and back."""
+    devices = mesh.devices.reshape(-1)
+    line, turned = (Mesh(devices[::step], ("d",)) for step in (1, -1))
+    grid = Mesh(devices[np.array([2, 0, 3, 1])].reshape(2, 2), ("u", "v"))
+    x = jax.device_put(_draw_once(8, 4), NamedSharding(turned, P("d")))
+
+    def each(x: jax.Array) -> jax.Array:
+        here = jax.lax.axis_index("u") * 10 + jax.lax.axis_index("v")
+        return jax.lax.psum(x, "u") + jax.lax.ppermute(x, "v", [(0, 1)]) * here
+
+    cut = P("u", "v")
+    by_hand = jax.shard_map(each, mesh=grid, in_specs=cut, out_specs=cut, check_vma=False)
+    moved = jax.device_put(x, NamedSharding(grid, P("v", "u")))
+    own = jax.device_put(moved, NamedSharding(line, P(None, "d")))
+    back = jax.device_put(own, NamedSharding(turned, P("d")), donate=True)
+    assert own.is_deleted()
+    products = jax.jit(lambda a: (a @ a.T, a.sum(0), a * 2))
+    return products(x), products(moved), jax.jit(by_hand)(moved), back + x, x[3:5]
+
+
+def meshes_that_do_not_fit(mesh: Mesh) -> Any:
+    """Six devices as 2 x 3 and as 3 x 2 in one program, and their sum whole."""
+    six = mesh.devices.reshape(-1)[:6]
+    wide, high = Mesh(six.reshape(2, 3), ("x", "y")), Mesh(six.reshape(3, 2), ("u", "v"))
+
+    def work(x: jax.Array) -> Any:
+        turned = jax.lax.with_sharding_constraint(x @ x.T, NamedSharding(high, P("v", "u")))
+        return jax.lax.with_sharding_constraint(turned * 2, NamedSharding(high, P("u"))), turned
+
+    shardings = NamedSharding(wide, P("y")), NamedSharding(high, P("u", "v"))
+    x = jax.device_put(_draw_once(6, 12), NamedSharding(wide, P("x", "y")))
+    found = jax.jit(work, out_shardings=shardings)(x)
+    return *found, jax.device_put(x, NamedSharding(high, P("v", "u")))
+
+
 def some_of_the_devices(mesh: Mesh) -> Any:
     two = Mesh(mesh.devices[1], ("x",))
     one = Mesh(mesh.devices[1, :1], ("x",))
+    three = Mesh(mesh.devices.flat[[3, 0, 2]], ("x",))
     here = jax.device_put(_draw_once(6, 3), NamedSharding(two, P("x")))
     alone = jax.shard_map(
         lambda x: jax.lax.psum(x, "x") * 2, mesh=one, in_specs=P("x"), out_specs=P()
     )
-    return jax.jit(lambda a: a.sum(0))(here), jax.jit(alone)(_draw_once(4))
+    apart = jax.device_put(_draw_once(6, 3), NamedSharding(three, P("x")))
+    sums = jax.jit(lambda a: (a.sum(0), a @ a.T))
+    return (
+        sums(here),
+        jax.jit(alone)(_draw_once(4)),
+        sums(apart),
+        jax.device_put(apart, one.devices[0]),
+    )
 
 
 def pmap(mesh: Mesh) -> Any:
@@ -544,7 +588,8 @@ COMPARED: dict[str, Callable[[Mesh], Any]] = {
         *(operations_along_axes_that_are_cut, results_that_are_whole, collectives),
         *(axes_by_hand_and_not, sums_of_every_type, loops_of_fixed_rounds, loops_that_speak),
         *(branches_that_speak, arrays_that_are_not_summed, two_meshes, narrow_integers_and_tokens),
-        *(devices_in_another_order, some_of_the_devices, pmap, arrays_in_parts),
+        *(devices_in_another_order, devices_in_any_order, some_of_the_devices, pmap),
+        *(meshes_that_do_not_fit, arrays_in_parts),
         *(donated_arrays, calls_that_go_on, nothing_at_all),
     )
 }
@@ -577,6 +622,11 @@ def _compare(program: Callable[[Mesh], Any], own: Mesh, other: Mesh) -> None:
         theirs = {places[d]: i for d, i in two.sharding.devices_indices_map(two.shape).items()}
         ours = one.sharding.devices_indices_map(one.shape)
         assert ours == theirs, f"result {index}: {one.sharding} and {two.sharding}"
+        shards = {places[shard.device]: shard.data for shard in two.addressable_shards}
+        for shard in one.addressable_shards:
+            np.testing.assert_allclose(
+                shard.data, shards[shard.device], rtol=2e-5, atol=2e-5, err_msg=str(shard.device)
+            )
 
 
 def main() -> None:

@@ -12,14 +12,17 @@ PROGRAMS = ROOT / "tests" / "plugins" / "jax_mesh_programs.py"
 TOGETHER = (
     *("data_parallel_step", "transformer_block", "results_that_nobody_cuts"),
     *("results_that_are_whole", "collectives", "sums_of_every_type", "loops_of_fixed_rounds"),
-    *("devices_in_another_order", "some_of_the_devices", "pmap", "arrays_in_parts"),
+    *("devices_in_another_order", "devices_in_any_order", "some_of_the_devices", "pmap"),
+    "arrays_in_parts",
     *("operations_along_axes_that_are_cut", "axes_by_hand_and_not"),
     *("donated_arrays", "calls_that_go_on", "nothing_at_all", "numbers_of_sixteen_bits"),
     *("loops_that_speak", "branches_that_speak", "devices_that_do_not_agree"),
     *("arrays_that_are_not_summed", "two_meshes", "narrow_integers_and_tokens"),
     *("refusal_with_its_line", "program_of_one_device_as_a_module", "replicas"),
 )
+OF_EIGHT = ("meshes_that_do_not_fit",)
 HERE = {"JAX_PLATFORMS": "edgec,cpu", "EDGEC_JAX_DEVICES": "cpu,cpu,cpu,cpu"}
+EIGHT = HERE | {"EDGEC_JAX_DEVICES": ",".join(["cpu"] * 8)}
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +34,11 @@ def together(run: Run) -> dict[str, str]:
 @pytest.mark.parametrize("program", TOGETHER)
 def test_a_program_is_right(together: dict[str, str], program: str) -> None:
     assert not together[program], together[program]
+
+
+def test_programs_of_eight_devices_are_right(run: Run) -> None:
+    wrong = outcomes(run(PROGRAMS, *OF_EIGHT, **EIGHT))
+    assert wrong == dict.fromkeys(OF_EIGHT, ""), "\n".join(wrong.values())
 
 
 def test_an_executable_goes_to_another_process_as_bytes(run: Run, tmp_path: Path) -> None:

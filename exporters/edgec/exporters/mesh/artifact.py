@@ -24,7 +24,9 @@ def read(request: Mapping[str, Any]) -> dict[str, Any]:
     Returns:
         `name`, `inputs` and `outputs` (shape, and MLIR's name of the elements), `given` (what the
         elements of the outputs are for JAX), `donated` (for each argument), `meshes` (of each that
-        the program names, the axes in order).
+        the program names, the axes in order), `placed` (of each input, and then of each output,
+        which device has what the first, the second, ... of the mesh is said to have; an empty list
+        where each has its own).
     """
     from jax._src.interpreters.mlir import make_ir_context
     from jaxlib.mlir import ir, passmanager
@@ -38,8 +40,12 @@ def read(request: Mapping[str, Any]) -> dict[str, Any]:
         names = [ir.StringAttr(each.attributes["sym_name"]).value for each in functions]
         main = functions[names.index("main")]
         given = plain_entry(ir, module, main)
-        make_one_mesh(module, functions)
+        meshes = _meshes_of(main, "arg_attrs", len(main.regions[0].blocks[0].arguments))
+        meshes += _meshes_of(main, "res_attrs", len(given))
+        placed = make_one_mesh(module, functions)
         operations = [op.operation for op in module.body.operations]
+        if placed:
+            _close_results(main, operations)
         kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
         found = {
             "name": ir.StringAttr(module.operation.attributes["sym_name"]).value,
@@ -48,6 +54,7 @@ def read(request: Mapping[str, Any]) -> dict[str, Any]:
             "given": given,
             "donated": _donated(main, len(kind.inputs), request["donating"]),
             "meshes": _meshes(operations),
+            "placed": [placed.get(mesh, []) for mesh in meshes],
         }
         _write(module, Path(request["output"]))
         passmanager.PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)
@@ -76,6 +83,45 @@ def _donated(main: Any, count: int, names: Sequence[str]) -> list[int]:
         int(any(name in notes for name in names))
         for notes in map(ir.DictAttr, ir.ArrayAttr(main.attributes["arg_attrs"]))
     ]
+
+
+def _meshes_of(main: Any, name: str, count: int) -> list[str]:
+    """The name of the mesh along which each argument or result is cut, or nothing."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy
+
+    if name not in main.attributes:
+        return [""] * count
+    found = []
+    for notes in map(ir.DictAttr, ir.ArrayAttr(main.attributes[name])):
+        sharding = notes["sdy.sharding"] if "sdy.sharding" in notes else None  # noqa: SIM401
+        mesh = None if sharding is None else sdy.TensorShardingAttr(sharding).mesh_or_ref
+        found.append("" if mesh is None else str(ir.FlatSymbolRefAttr(mesh).value))
+    return found
+
+
+def _close_results(main: Any, operations: Sequence[Any]) -> None:
+    """Have results whole of which nothing is said: JAX reads their cuts by any of its meshes."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy
+
+    mesh = next(
+        ir.StringAttr(each.attributes["sym_name"]).value
+        for each in operations
+        if each.name == "sdy.mesh" and len(list(sdy.MeshAttr(each.attributes["mesh"]).axes))
+    )
+    kinds = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).results
+    notes: list[Any] = [ir.DictAttr.get({})] * len(kinds)
+    if "res_attrs" in main.attributes:
+        notes = [ir.DictAttr(each) for each in ir.ArrayAttr(main.attributes["res_attrs"])]
+    whole = sdy.DimensionShardingAttr.get([], is_closed=True)
+    for index, kind in enumerate(kinds):
+        if "sdy.sharding" not in notes[index]:
+            dims = [whole] * len(ir.RankedTensorType(kind).shape)
+            kept = {each.name: each.attr for each in notes[index]}
+            kept["sdy.sharding"] = sdy.TensorShardingAttr.get(mesh, dims)
+            notes[index] = ir.DictAttr.get(kept)
+    main.attributes["res_attrs"] = ir.ArrayAttr.get(notes)
 
 
 def _meshes(operations: Sequence[Any]) -> list[list[list[Any]]]:

@@ -2,7 +2,10 @@
 
 A program may name its devices in two ways: as x=4,y=2 and as a=2,b=2,c=2, or by axes in another
 order. Each axis is steps of some length from device to device, and axes that both can be written
-with are found by cutting these steps. On jaxlib's bindings; in the child (`shardy`).
+with are found by cutting these steps. A mesh that no such axes give (its devices reversed, or in
+any order; 2 x 3 beside 3 x 2) is written as if its devices lay as the one mesh has them: within a
+program nobody sees where a value lies. Who gives it arguments and takes its results does, and is
+told. On jaxlib's bindings; in the child (`shardy`).
 """
 
 import itertools
@@ -31,12 +34,18 @@ class _Digit:
 
 _Axes = Mapping[str, tuple[_Digit, ...]]
 """The digits of each axis of a mesh, outermost first."""
+_Named = Mapping[str, Mapping[str, Sequence[tuple[str, int]]]]
+"""For each mesh and each of its axes the parts of the one mesh, and their sizes."""
 
 
-def make_one_mesh(module: Any, functions: Sequence[Any]) -> None:
+def make_one_mesh(module: Any, functions: Sequence[Any]) -> dict[str, list[int]]:
     """Rewrite a program of several meshes of the same devices for one, in place.
 
-    A program that no one mesh has stays as it is.
+    A program of meshes that have not the same devices stays as it is.
+
+    Returns:
+        For each mesh that is written as if its devices lay otherwise, by its name, which device is
+        meant by the first, the second, ... of the one mesh.
     """
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy
@@ -48,56 +57,162 @@ def make_one_mesh(module: Any, functions: Sequence[Any]) -> None:
             mesh = sdy.MeshAttr(op.operation.attributes["mesh"])
             if len(list(mesh.axes)):
                 meshes[name] = mesh
-    if len(set(map(str, meshes.values()))) < 2:
-        return
-    found = {name: _digits(mesh) for name, mesh in meshes.items()}
-    first = next(iter(meshes.values()))
-    devices = math.prod(sdy.MeshAxisAttr(axis).size for axis in first.axes)
-    known = {name: axes for name, axes in found.items() if axes is not None}
-    atoms = _atoms([d for axes in known.values() for ds in axes.values() for d in ds], devices)
-    if len(known) < len(found) or atoms is None:
-        return
-    if any(_count(axes) != devices for axes in known.values()):
-        return
-    names = _named(atoms, next(iter(known.values())))
-    text = ", ".join(f'"{names[atom]}"={atom.size}' for atom in atoms)
-    made = ir.Module.parse(f"sdy.mesh @{_NAME} = <[{text}]>")
-    made.body.operations[0].operation.clone(ip=ir.InsertionPoint.at_block_begin(module.body))
+    grids = {name: _grid(mesh) for name, mesh in meshes.items()}
+    devices = max((grid.size for grid in grids.values()), default=0)
+    own = np.arange(devices)
+    if any(not np.array_equal(np.sort(grid, None), own) for grid in grids.values()):
+        return {}
+    in_order = all(np.array_equal(grid.reshape(-1), own) for grid in grids.values())
+    if in_order and len(set(map(str, meshes.values()))) < 2:
+        return {}
+    known, others = _fitting({name: _digits(meshes[name], grid) for name, grid in grids.items()})
+    first = next(iter(known.values()), None) or _of_sizes(_sizes(meshes[others[0]]))
+    atoms = _atoms(_all_digits([*known.values(), first]), devices) or ()
+    parts = {name: _cut(axes, atoms) for name, axes in known.items()}
+    own_parts = _cut(first, atoms)
+    matched = {name: _matched(_sizes(meshes[name]), own_parts) for name in others}
+    if None in matched.values():
+        atoms = tuple(prime for atom in atoms for prime in _primes(atom))
+        parts = {name: _cut(axes, atoms) for name, axes in known.items()}
+        own_parts = _cut(first, atoms)
+        matched = {name: _matched(_sizes(meshes[name]), own_parts) for name in others}
+    parts |= {name: found for name, found in matched.items() if found is not None}
+    names = _named(own_parts)
     axes = {
-        mesh: {
-            name: [(names[a], a.size) for digit in ds for a in _within(digit, atoms)]
-            for name, ds in each.items()
-        }
-        for mesh, each in known.items()
+        mesh: {axis: [(names[a], a.size) for a in digits] for axis, digits in each.items()}
+        for mesh, each in parts.items()
     }
+    _rewrite(module, functions, axes, [(names[atom], atom.size) for atom in atoms])
+    return {name: _meant(parts[name], grids[name]) for name in others}
+
+
+def _rewrite(
+    module: Any, functions: Sequence[Any], axes: _Named, parts: Sequence[tuple[str, int]]
+) -> None:
+    """Write a program of these meshes for one of these parts."""
+    from jaxlib.mlir import ir
+
+    taken = [
+        ir.StringAttr(op.operation.attributes["sym_name"]).value
+        for op in module.body.operations
+        if op.operation.name == "sdy.mesh"
+    ]
+    name = next(n for n in (_NAME, f"{_NAME}_finer") if n not in taken)
+    text = ", ".join(f'"{part}"={size}' for part, size in parts)
+    made = ir.Module.parse(f"sdy.mesh @{name} = <[{text}]>")
+    made.body.operations[0].operation.clone(ip=ir.InsertionPoint.at_block_begin(module.body))
     for function in functions:
         _rename_by_hand(function, axes)
-        change_shardings(function, lambda sharding: _renamed(sharding, axes))
+        change_shardings(function, lambda sharding: _renamed(sharding, axes, name))
     for op in list(module.body.operations):
         operation = op.operation
         is_mesh = operation.name == "sdy.mesh"
-        if is_mesh and ir.StringAttr(operation.attributes["sym_name"]).value in known:
+        if is_mesh and ir.StringAttr(operation.attributes["sym_name"]).value in axes:
             operation.erase()
 
 
-def _digits(mesh: Any) -> _Axes | None:
-    """The axes of a mesh as steps from device to device; None where they are none."""
+def _grid(mesh: Any) -> np.ndarray:
+    """The mesh's devices, an axis of the array for each of the mesh's."""
+    sizes = list(_sizes(mesh).values())
+    ids = np.array(list(mesh.device_ids) or range(math.prod(sizes)), np.int64)
+    return ids.reshape(sizes) if ids.size == math.prod(sizes) else ids
+
+
+def _sizes(mesh: Any) -> dict[str, int]:
     from jaxlib.mlir.dialects import sdy
 
-    axes = [sdy.MeshAxisAttr(axis) for axis in mesh.axes]
-    sizes = [axis.size for axis in axes]
-    ids = np.array(list(mesh.device_ids) or range(math.prod(sizes)), np.int64)
-    if ids.size != math.prod(sizes) or ids[0] != 0:
-        return None
-    grid = ids.reshape(sizes)
+    return {axis.name: axis.size for axis in map(sdy.MeshAxisAttr, mesh.axes)}
+
+
+def _fitting(found: Mapping[str, _Axes | None]) -> tuple[dict[str, _Axes], list[str]]:
+    """The meshes whose axes have common parts, and the names of the others."""
+    known: dict[str, _Axes] = {}
+    for name, axes in found.items():
+        if axes is None:
+            continue
+        devices = math.prod(digit.size for digit in _all_digits([axes]))
+        if _atoms(_all_digits([*known.values(), axes]), devices) is not None:
+            known[name] = axes
+    return known, [name for name in found if name not in known]
+
+
+def _all_digits(meshes: Sequence[_Axes]) -> list[_Digit]:
+    return [digit for axes in meshes for digits in axes.values() for digit in digits]
+
+
+def _of_sizes(sizes: Mapping[str, int]) -> _Axes:
+    """The axes of a mesh of such sizes whose devices lie in their own order."""
     found: dict[str, tuple[_Digit, ...]] = {}
-    total = np.zeros(sizes, np.int64)
-    for place, axis in enumerate(axes):
-        along = np.moveaxis(grid, place, 0).reshape(sizes[place], -1)[:, 0]
+    step = math.prod(sizes.values())
+    for name, size in sizes.items():
+        step //= size
+        found[name] = (_Digit(step, size),) if size > 1 else ()
+    return found
+
+
+def _matched(
+    sizes: Mapping[str, int], own: Mapping[str, Sequence[_Digit]]
+) -> dict[str, tuple[_Digit, ...]] | None:
+    """Parts of the one mesh for axes of such sizes, best those of an axis of that name.
+
+    None where the parts are too coarse.
+    """
+    free = [part for parts in own.values() for part in parts]
+    found: dict[str, tuple[_Digit, ...]] = {}
+    for name, size in sizes.items():
+        if math.prod(part.size for part in own.get(name, ())) == size and name in own:
+            found[name] = tuple(own[name])
+            free = [part for part in free if part not in own[name]]
+    for name, size in sizes.items():
+        if name in found:
+            continue
+        some = itertools.chain.from_iterable(
+            itertools.combinations(free, count) for count in range(len(free) + 1)
+        )
+        parts = next((p for p in some if math.prod(part.size for part in p) == size), None)
+        if parts is None:
+            return None
+        found[name] = parts
+        free = [part for part in free if part not in parts]
+    return found
+
+
+def _primes(digit: _Digit) -> list[_Digit]:
+    """A part as parts whose sizes are primes, outermost first."""
+    found, step, left = [], digit.step, digit.size
+    while left > 1:
+        size = next(n for n in range(2, left + 1) if left % n == 0)
+        found.append(_Digit(step, size))
+        step, left = step * size, left // size
+    return found[::-1]
+
+
+def _meant(parts: Mapping[str, Sequence[_Digit]], grid: np.ndarray) -> list[int]:
+    """Which device of a mesh is meant by each of the one mesh."""
+    place = np.zeros(grid.shape, np.int64)
+    for axis, digits in enumerate(parts.values()):
+        along = np.zeros(1, np.int64)
+        for digit in digits:
+            along = (along[:, None] + np.arange(digit.size) * digit.step).reshape(-1)
+        place += along.reshape([-1 if i == axis else 1 for i in range(grid.ndim)])
+    meant = np.empty(grid.size, np.int64)
+    meant[place.reshape(-1)] = grid.reshape(-1)
+    return [int(device) for device in meant]
+
+
+def _digits(mesh: Any, grid: np.ndarray) -> _Axes | None:
+    """The axes of a mesh as steps from device to device; None where they are none."""
+    sizes = _sizes(mesh)
+    if grid.reshape(-1)[0] != 0:
+        return None
+    found: dict[str, tuple[_Digit, ...]] = {}
+    total = np.zeros(grid.shape, np.int64)
+    for place, (name, size) in enumerate(sizes.items()):
+        along = np.moveaxis(grid, place, 0).reshape(size, -1)[:, 0]
         digits = _of_line([int(number) for number in along])
         if digits is None:
             return None
-        found[axis.name] = digits
+        found[name] = digits
         total += along.reshape([-1 if i == place else 1 for i in range(len(sizes))])
     return found if np.array_equal(total, grid) else None
 
@@ -132,18 +247,21 @@ def _atoms(digits: Sequence[_Digit], devices: int) -> tuple[_Digit, ...] | None:
     return tuple(_Digit(low, high // low) for low, high in reversed(pairs))
 
 
-def _count(axes: _Axes) -> int:
-    return math.prod(digit.size for digits in axes.values() for digit in digits)
+def _cut(axes: _Axes, atoms: Sequence[_Digit]) -> dict[str, tuple[_Digit, ...]]:
+    """Each axis' parts, outermost first."""
+    return {
+        name: tuple(atom for digit in digits for atom in _within(digit, atoms))
+        for name, digits in axes.items()
+    }
 
 
-def _named(atoms: Sequence[_Digit], first: _Axes) -> dict[_Digit, str]:
+def _named(own: Mapping[str, Sequence[_Digit]]) -> dict[_Digit, str]:
     """Names: an axis' own where it is one part, else the axis' with a number."""
     found: dict[_Digit, str] = {}
-    for name, digits in first.items():
-        parts = [atom for digit in digits for atom in _within(digit, atoms)]
+    for name, parts in own.items():
         for number, part in enumerate(parts):
             made = name if len(parts) == 1 else f"{name}_{number}"
-            while made in found.values() or (made != name and made in first):
+            while made in found.values() or (made != name and made in own):
                 made += "_"
             found[part] = made
     return found
@@ -154,11 +272,7 @@ def _within(digit: _Digit, atoms: Sequence[_Digit]) -> list[_Digit]:
     return [a for a in atoms if digit.step <= a.step and a.step * a.size <= end]
 
 
-_Named = Mapping[str, Mapping[str, Sequence[tuple[str, int]]]]
-"""For each mesh and each of its axes the parts of the one mesh, and their sizes."""
-
-
-def _renamed(sharding: Any, axes: _Named) -> Any:
+def _renamed(sharding: Any, axes: _Named, name: str) -> Any:
     """The same sharding by the axes of the one mesh."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy
@@ -175,7 +289,7 @@ def _renamed(sharding: Any, axes: _Named) -> Any:
             )
         )
     return sdy.TensorShardingAttr.get(
-        _NAME,
+        name,
         dims,
         _references(sharding.replicated_axes, own),
         _references(sharding.unreduced_axes, own),
@@ -221,6 +335,6 @@ def _rename_by_hand(function: Any, axes: _Named) -> None:
         if mesh is None:
             continue
         manual = sdy.ManualAxesAttr(operation.attributes["manual_axes"])
-        by_hand = [ir.StringAttr(manual[i]).value for i in range(len(manual))]
+        by_hand = [str(manual[i]) for i in range(len(manual))]
         parts = [ir.StringAttr.get(n) for name in by_hand for n, _ in axes[mesh][name]]
         operation.attributes["manual_axes"] = sdy.ManualAxesAttr.get(parts)

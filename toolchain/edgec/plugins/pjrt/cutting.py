@@ -13,6 +13,7 @@ from edgec.exporters.mesh.asking import Shardy
 from edgec.exporters.mesh.partition import Sharded, partition
 from edgec.exporters.traced import TracedFunction
 from edgec.plugins.pjrt.arrays import arrays_as_numbers
+from edgec.plugins.pjrt.placing import in_places
 from edgec.plugins.pjrt.program import DONATED
 from edgec.plugins.pjrt.route import functions_of, way_as_numbers
 from edgec.plugins.pjrt.shardings import written_sharding
@@ -36,6 +37,8 @@ class Whole:
         given: MLIR's names of what the results' elements are for JAX.
         donated: for each argument whether its memory is given away (1) or not (0).
         meshes: the axes of each that it names.
+        placed: of each argument and then each result, which device has the part of the mesh's
+            first, second, ... device; nothing where each has its own.
     """
 
     function: TracedFunction
@@ -44,6 +47,7 @@ class Whole:
     given: tuple[str, ...]
     donated: tuple[int, ...]
     meshes: tuple[Mapping[str, int], ...]
+    placed: tuple[tuple[int, ...], ...]
 
 
 def read_whole(program: bytes, shardy: Shardy) -> Whole:
@@ -79,6 +83,7 @@ def read_whole(program: bytes, shardy: Shardy) -> Whole:
         given=tuple(found["given"]),
         donated=tuple(found["donated"]),
         meshes=tuple({str(axis): int(size) for axis, size in each} for each in found["meshes"]),
+        placed=tuple(tuple(each) for each in found["placed"]),
     )
 
 
@@ -104,13 +109,18 @@ def spread(whole: Whole, devices: int, shardy: Shardy) -> tuple[Program | None, 
     inputs = [spec.dtype for spec in made.signature.inputs]
     results = {p.signature.name: [s.dtype for s in p.signature.outputs] for p in made.parts}
     cuts = (*made.inputs, *made.outputs)
+    placed = [
+        order if any(cut) or unsummed else ()
+        for order, cut, unsummed in zip(whole.placed, cuts, made.unsummed, strict=True)
+    ]
+    way = in_places(made.way, placed)
     return program, Spread(
-        functions=functions_of(made.way),
-        route=way_as_numbers(made.way, devices, inputs, results),
+        functions=functions_of(way),
+        route=way_as_numbers(way, devices, inputs, results),
         arrays=arrays_as_numbers(_arrays(made, mesh), whole.given),
         shardings=tuple(
-            written_sharding(cut, mesh, unsummed)
-            for cut, unsummed in zip(cuts, made.unsummed, strict=True)
+            written_sharding(cut, mesh, unsummed, order)
+            for cut, unsummed, order in zip(cuts, made.unsummed, placed, strict=True)
         ),
     )
 

@@ -16,11 +16,14 @@ _TYPE, _TILES, _DEVICES, _LAST = 1, 3, 4, 8
 _REPLICATED, _OTHER, _UNREDUCED = 0, 3, 6
 
 
-def written_sharding(cut: Sharding, mesh: Mesh, unsummed: Sequence[str] = ()) -> bytes:
+def written_sharding(
+    cut: Sharding, mesh: Mesh, unsummed: Sequence[str] = (), placed: Sequence[int] = ()
+) -> bytes:
     """For an array of as many axes as `cut` has: whole everywhere, or in tiles.
 
     Along the axes of the mesh that are `unsummed` devices hold what is to be summed; along what is
-    left after these and those that are cut, each has the same.
+    left after these and those that are cut, each has the same. `placed` says which device has what
+    the mesh's first, second, ... one is said to have, where that is not itself.
     """
     axes = list(mesh.axes)
     named = [axis for names in cut for axis in names]
@@ -31,7 +34,7 @@ def written_sharding(cut: Sharding, mesh: Mesh, unsummed: Sequence[str] = ()) ->
     if all(size == 1 for size in sizes) and _UNREDUCED not in last:
         return bytes(_number(_TYPE, _REPLICATED))
     order = [axes.index(axis) for axis in (*named, *unsummed, *same)]
-    grid = np.arange(mesh.devices).reshape(tuple(mesh.axes.values()))
+    grid = np.array(placed or range(mesh.devices)).reshape(tuple(mesh.axes.values()))
     devices = grid.transpose(order).reshape(-1).tolist()
     tiles = [*sizes, *last.values()]
     written = [*_number(_TYPE, _OTHER), *_list(_TILES, tiles), *_list(_DEVICES, devices)]

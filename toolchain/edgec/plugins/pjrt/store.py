@@ -123,7 +123,7 @@ class Store:
 
         shardy = self._shardy = self._shardy or Shardy()
         whole = read_whole(program, shardy)
-        given = json.dumps(whole.donated)
+        given = json.dumps([whole.donated, whole.placed])
         plain = key_of("pjrt", what, str(devices), whole.plain, given, fingerprint(), cutters())
         made = self._kept(plain)
         if made is None:
