@@ -407,6 +407,27 @@ def meshes_that_do_not_fit(mesh: Mesh) -> Any:
     return *found, jax.device_put(x, NamedSharding(high, P("v", "u")))
 
 
+def arrays_cut_anew(mesh: Mesh) -> Any:
+    """From any cut along axes of four and two devices to any other; products cut along both."""
+    grid = Mesh(mesh.devices.reshape(4, 2), ("x", "y"))
+    cuts = [("x", "y"), ("y", "x"), (("x", "y"),), (("y", "x"),), (None, "x"), (None, ("x", "y"))]
+    cuts += [("y",), ("x",)]
+    whole = _draw_once(8, 8)
+    given = [jax.device_put(whole, NamedSharding(grid, P(*cut))) for cut in cuts]
+    wanted = [NamedSharding(grid, P(*cut)) for cut in cuts[1:] + cuts[:1]]
+    across = [NamedSharding(grid, P(*cut)) for cut in cuts[3:] + cuts[:3]]
+
+    def work(*arrays: jax.Array) -> Any:
+        return arrays, [a * 2 for a in arrays], jnp.einsum("ij,kj->ik", arrays[-3], arrays[-3])
+
+    product = NamedSharding(grid, P())
+    cube = jax.device_put(_draw_once(4, 2, 8), NamedSharding(grid, P(None, "y", "x")))
+    return (
+        jax.jit(work, out_shardings=(tuple(wanted), across, product))(*given),
+        jax.jit(lambda c: jnp.einsum("ijk,ljk->il", c, c), out_shardings=product)(cube),
+    )
+
+
 def some_of_the_devices(mesh: Mesh) -> Any:
     two = Mesh(mesh.devices[1], ("x",))
     one = Mesh(mesh.devices[1, :1], ("x",))
@@ -589,7 +610,7 @@ COMPARED: dict[str, Callable[[Mesh], Any]] = {
         *(axes_by_hand_and_not, sums_of_every_type, loops_of_fixed_rounds, loops_that_speak),
         *(branches_that_speak, arrays_that_are_not_summed, two_meshes, narrow_integers_and_tokens),
         *(devices_in_another_order, devices_in_any_order, some_of_the_devices, pmap),
-        *(meshes_that_do_not_fit, arrays_in_parts),
+        *(meshes_that_do_not_fit, arrays_cut_anew, arrays_in_parts),
         *(donated_arrays, calls_that_go_on, nothing_at_all),
     )
 }

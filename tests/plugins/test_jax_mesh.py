@@ -20,7 +20,7 @@ TOGETHER = (
     *("arrays_that_are_not_summed", "two_meshes", "narrow_integers_and_tokens"),
     *("refusal_with_its_line", "program_of_one_device_as_a_module", "replicas"),
 )
-OF_EIGHT = ("meshes_that_do_not_fit",)
+OF_EIGHT = ("arrays_cut_anew", "meshes_that_do_not_fit")
 HERE = {"JAX_PLATFORMS": "edgec,cpu", "EDGEC_JAX_DEVICES": "cpu,cpu,cpu,cpu"}
 EIGHT = HERE | {"EDGEC_JAX_DEVICES": ",".join(["cpu"] * 8)}
 

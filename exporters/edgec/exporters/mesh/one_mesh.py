@@ -19,7 +19,7 @@ import numpy as np
 from edgec.exporters.mesh.notes import change_shardings
 from edgec.toolchain.ir.functions import inside
 
-__all__ = ["make_one_mesh"]
+__all__ = ["make_fine", "make_one_mesh"]
 
 _NAME = "edgec_one_mesh"
 
@@ -84,6 +84,27 @@ def make_one_mesh(module: Any, functions: Sequence[Any]) -> dict[str, list[int]]
     }
     _rewrite(module, functions, axes, [(names[atom], atom.size) for atom in atoms])
     return {name: _meant(parts[name], grids[name]) for name in others}
+
+
+def make_fine(
+    module: Any, functions: Sequence[Any], mesh: str, axes: Mapping[str, int]
+) -> dict[str, list[tuple[str, int]]]:
+    """Rewrite a program of one mesh for one whose axes have prime sizes, in place.
+
+    Along these no array is cut along a part of an axis only: what Shardy writes for such
+    (`convert-global-to-local` of jaxlib 0.10 and 0.11) gives devices the parts of others.
+
+    Returns:
+        The parts of each axis, outermost first, and their sizes.
+    """
+    own = _of_sizes(axes)
+    if all(len(_primes(digit)) < 2 for digit in _all_digits([own])):
+        return {name: [(name, size)] for name, size in axes.items()}
+    parts = {name: [p for digit in digits for p in _primes(digit)] for name, digits in own.items()}
+    names = _named(parts)
+    found = {name: [(names[part], part.size) for part in each] for name, each in parts.items()}
+    _rewrite(module, functions, {mesh: found}, [part for each in found.values() for part in each])
+    return found
 
 
 def _rewrite(

@@ -18,7 +18,15 @@ from edgec.exporters.mesh.even import make_even, takes_even
 from edgec.exporters.mesh.flatten import flatten
 from edgec.exporters.mesh.leading import lead
 from edgec.exporters.mesh.loops import put_back, take_out
-from edgec.exporters.mesh.unsummed import forget_unsummed, mark_sums, take_out_sums, write_out
+from edgec.exporters.mesh.one_mesh import make_fine
+from edgec.exporters.mesh.sums import order_sums
+from edgec.exporters.mesh.unsummed import (
+    forget_unsummed,
+    mark_sums,
+    rename_marks,
+    take_out_sums,
+    write_out,
+)
 from edgec.exporters.mesh.whole import NotCut, make_whole
 from edgec.toolchain.ir.functions import inside
 
@@ -72,15 +80,20 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
             forget_unsummed(_functions(module).values())
             for function in _functions(module).values():
                 make_even(function, axes)
+            parts = make_fine(module, list(_functions(module).values()), mesh, axes)
+            names = {axis: [part for part, _ in each] for axis, each in parts.items()}
+            rename_marks(_functions(module).values(), names)
             take_out(module, [main])
             _run(module, _RULES)
             for function in _functions(module).values():
                 make_whole(function)
             _run(module, _SPEAKING)
+            order_sums(_functions(module).values())
             mark_sums(_functions(module).values())
             _run(module, _LOCAL)
             take_out_sums(_functions(module).values())
-            write_out(_functions(module).values(), axes)
+            sizes = {part: size for each in parts.values() for part, size in each}
+            write_out(_functions(module).values(), sizes)
         except ir.MLIRError as error:
             return _problem(error)
         except NotCut as error:
@@ -88,8 +101,8 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
             return {"problem": f"{error} is of arrays that are cut", "place": place}
         kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
         found = {
-            "arguments": _shardings(main, "arg_attrs", kind.inputs, axes),
-            "results": _shardings(main, "res_attrs", kind.results, axes),
+            "arguments": _shardings(main, "arg_attrs", kind.inputs, names),
+            "results": _shardings(main, "res_attrs", kind.results, names),
             "lifted": lifted,
             "unsummed": unsummed,
         }
@@ -241,9 +254,9 @@ def _shard(main: Any, mesh: str, shardings: Mapping[str, Sequence[Sequence[str]]
 
 
 def _shardings(
-    main: Any, name: str, kinds: Sequence[Any], axes: Mapping[str, int]
+    main: Any, name: str, kinds: Sequence[Any], parts: Mapping[str, Sequence[str]]
 ) -> list[list[list[str]]] | str:
-    """How each argument or result is cut; a text where that has no form here."""
+    """How each argument or result is cut, by axes of these parts; a text where it has no form."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy
 
@@ -258,12 +271,15 @@ def _shardings(
         cuts = []
         sharding = sdy.TensorShardingAttr(own["sdy.sharding"])
         for dim in sharding.dimension_shardings:
+            along = [sdy.AxisRefAttr(axis).name for axis in sdy.DimensionShardingAttr(dim).axes]
             names = []
-            for axis in sdy.DimensionShardingAttr(dim).axes:
-                reference = sdy.AxisRefAttr(axis)
-                if reference.sub_axis_info is not None or reference.name not in axes:
-                    return f"an array is cut along a part of the axis {reference.name}"
-                names.append(reference.name)
+            while along:
+                axis = next((a for a, own in parts.items() if along[0] in own), along[0])
+                own = list(parts.get(axis, ()))
+                if along[: len(own)] != own or not own:
+                    return f"an array is cut along a part of the axis {axis}"
+                names.append(axis)
+                along = along[len(own) :]
             cuts.append(names)
         found.append(cuts)
     return found

@@ -20,7 +20,7 @@ from edgec.exporters.mesh.notes import change_shardings
 from edgec.exporters.mesh.whole import sharding_of
 from edgec.toolchain.ir.functions import inside
 
-__all__ = ["forget_unsummed", "mark_sums", "take_out_sums", "write_out"]
+__all__ = ["forget_unsummed", "mark_sums", "rename_marks", "take_out_sums", "write_out"]
 
 _MARK = "edgec.unsummed"
 """Of an operation that gives such an array first: the axes along which it is not summed."""
@@ -45,6 +45,26 @@ def forget_unsummed(functions: Iterable[Any]) -> None:
                 _mark_source(operation)
     for function in functions:
         change_shardings(function, _summed)
+
+
+def rename_marks(functions: Iterable[Any], names: Mapping[str, Sequence[str]]) -> None:
+    """Let marks name the parts of each axis of the mesh in its place."""
+    for function in functions:
+        for operation in inside(function):
+            if _MARK in operation.attributes:
+                operation.attributes[_MARK] = _renamed(operation.attributes[_MARK], names)
+
+
+def _renamed(marks: Any, names: Mapping[str, Sequence[str]]) -> Any:
+    from jaxlib.mlir import ir
+
+    found: list[Any] = []
+    for each in ir.ArrayAttr(marks):
+        if ir.StringAttr.isinstance(each):
+            found += map(ir.StringAttr.get, names[ir.StringAttr(each).value])
+        else:
+            found.append(_renamed(each, names))
+    return ir.ArrayAttr.get(found)
 
 
 def _summed(sharding: Any) -> Any:
