@@ -73,8 +73,8 @@ pjrt_error *pjrt_executable_optimized_program(executable_optimized_program_args 
   const pjrt_part *program = &args->executable->program;
   if (!program->size)
     return pjrt_fail(PJRT_UNIMPLEMENTED,
-                     "edgec has no HLO of %s: it is for several devices, or was taken from bytes, "
-                     "which hold its module and not the program",
+                     "edgec has no HLO of %s: it was taken from bytes, which hold its module and not "
+                     "the program",
                      args->executable->name);
   args->program->format = "mlir";
   args->program->format_size = 4;

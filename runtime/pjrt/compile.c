@@ -21,6 +21,7 @@ enum {
   ANSWER_COSTS,
   ANSWER_MODULE_COUNT, /* of several devices there are more: */
   ANSWER_SHARDINGS = ANSWER_MODULE_COUNT,
+  ANSWER_PROGRAM, /* what each device computes */
   ANSWER_SPREAD_COUNT
 };
 enum { REFUSAL_CODE = 1, REFUSAL_TEXT, REFUSAL_COUNT };
@@ -133,10 +134,12 @@ pjrt_error *pjrt_client_compile(client_compile_args *args) {
     made.outputs = answer.parts[ANSWER_OUTPUTS];
     made.costs = answer.parts[ANSWER_COSTS];
   }
-  if (is_spread)
+  if (is_spread) {
     made.shardings = answer.parts[ANSWER_SHARDINGS];
-  else
+    made.program = answer.parts[ANSWER_PROGRAM];
+  } else {
     made.program = (pjrt_part){program->code, program->code_size};
+  }
   failed = pjrt_executable_load(&place, &made, &args->executable);
   pjrt_answer_release(&answer);
   return failed;

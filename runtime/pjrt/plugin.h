@@ -234,7 +234,7 @@ struct pjrt_executable {
   int64_t input_bytes, output_bytes, held_bytes; /* on one device */
   int64_t alias_bytes;                           /* of arguments in which results lie */
   pjrt_part costs_bytes;                         /* as they were read */
-  pjrt_part program; /* as it was given to be compiled, or none */
+  pjrt_part program; /* as it was given to be compiled, of several devices each one's; or none */
   char *elsewhere; /* what the compiler's process calls a program that XLA runs there, else NULL */
   atomic_bool is_deleted;
   char *name;
@@ -302,7 +302,7 @@ struct pjrt_made {
                           * arguments, too, and of a module its results where it does not say them */
   pjrt_part donated;
   pjrt_part costs;     /* of a call, or none */
-  pjrt_part program;   /* as it was given to be compiled, or none */
+  pjrt_part program;   /* as it was given to be compiled, of several devices each one's; or none */
   pjrt_part route;     /* what several devices do; of one device's program none */
   pjrt_part shardings; /* how these cut arrays */
 };

@@ -479,7 +479,6 @@ def donated_arrays(mesh: Mesh) -> Any:
     y = made(x)
     assert x.is_deleted()
     if mesh.devices.flat[0].platform == "edgec":
-        assert made.as_text() is None
         assert made.memory_analysis().output_size_in_bytes == y.addressable_shards[0].data.nbytes
     return y
 
@@ -511,6 +510,40 @@ def refusal_with_its_line(mesh: Mesh) -> None:
     said = _refused(lambda: jax.jit(lambda x: jax.ffi.ffi_call("unknown", shape)(x) + 1)(x))
     assert "stablehlo.custom_call is of arrays that are cut" in said, said
     assert "jax_mesh_programs.py" in said, said
+
+
+def what_programs_say_of_themselves(mesh: Mesh) -> None:
+    """What a device computes as HLO, with the collectives that XLA's has, and what it costs."""
+
+    def each(x: jax.Array) -> Any:
+        there = jax.lax.ppermute(x, "x", [(0, 1), (1, 0)])
+        first = (x[0, 0] > 0).astype(np.int32)  # which nobody knows before a call
+        step = lambda c: (c[0] + 1, jax.lax.psum(c[1] * 2, "y"))  # noqa: E731
+        total = jax.lax.while_loop(lambda c: c[0] < 3, step, (first, there))[1]
+        return jax.lax.all_gather(total, "x")
+
+    def made(mesh: Mesh, work: Callable[..., Any]) -> Any:
+        given = jax.ShapeDtypeStruct((8, 16), np.float32, sharding=NamedSharding(mesh, P("x", "y")))
+        return jax.jit(work).lower(given).compile()
+
+    theirs = Mesh(np.array(jax.devices("cpu")).reshape(mesh.devices.shape), mesh.axis_names)
+    spec = {"in_specs": P("x", "y"), "out_specs": P(None, "x", "y"), "check_vma": False}
+    own, other = (made(m, jax.shard_map(each, mesh=m, **spec)).as_text() for m in (mesh, theirs))
+    for kind in (" collective-permute(", " all-reduce(", " all-gather(", " while("):
+        assert own.count(kind) == other.count(kind) == 1, (kind, own, other)
+    assert "entry_computation_layout={(f32[4,8]{1,0})" in own, own
+    assert "num_partitions=4" in own, own
+    product = made(mesh, lambda a: a @ a.T)
+    # Of eight rows each device has four, and of sixteen columns eight.
+    assert product.cost_analysis()["flops"] == 2 * 4 * 8 * 8
+    assert "f32[8,16]" not in product.as_text(), product.as_text()
+    gathered = jax.jit(lambda a: a, out_shardings=NamedSharding(mesh, P())).lower(
+        jax.ShapeDtypeStruct((8, 16), np.float32, sharding=NamedSharding(mesh, P("x")))
+    )
+    costs, memory = gathered.compile().cost_analysis(), gathered.compile().memory_analysis()
+    assert costs["flops"] == 0
+    assert costs["bytes accessed"] >= (4 + 8) * 16 * 4
+    assert (memory.argument_size_in_bytes, memory.output_size_in_bytes) == (256, 512)
 
 
 def devices_that_do_not_agree(mesh: Mesh) -> None:
@@ -618,6 +651,7 @@ ALONE: dict[str, Callable[[Mesh], None]] = {
     each.__name__: each
     for each in (
         *(numbers_of_sixteen_bits, refusal_with_its_line, devices_that_do_not_agree),
+        what_programs_say_of_themselves,
         *(program_of_one_device_as_a_module, replicas, spread_over_gpus),
         *(executable_to_bytes, executable_from_bytes),
     )

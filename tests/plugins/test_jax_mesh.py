@@ -18,7 +18,8 @@ TOGETHER = (
     *("donated_arrays", "calls_that_go_on", "nothing_at_all", "numbers_of_sixteen_bits"),
     *("loops_that_speak", "branches_that_speak", "devices_that_do_not_agree"),
     *("arrays_that_are_not_summed", "two_meshes", "narrow_integers_and_tokens"),
-    *("refusal_with_its_line", "program_of_one_device_as_a_module", "replicas"),
+    *("what_programs_say_of_themselves", "refusal_with_its_line"),
+    *("program_of_one_device_as_a_module", "replicas"),
 )
 OF_EIGHT = ("arrays_cut_anew", "meshes_that_do_not_fit")
 HERE = {"JAX_PLATFORMS": "edgec,cpu", "EDGEC_JAX_DEVICES": "cpu,cpu,cpu,cpu"}

@@ -216,10 +216,11 @@ def _rename(operation: Any, known: Mapping[Any, Any]) -> None:
                 each.operands[index] = known[value]
 
 
-def put_back(functions: Mapping[str, Any]) -> None:
+def put_back(functions: Mapping[str, Any], *, speaking_too: bool = False) -> None:
     """Make loops and branches again of those that each device computes alone, in place.
 
-    Functions of a loop within were made before those around it.
+    Functions of a loop within were made before those around it. With `speaking_too` all become
+    loops and branches.
     """
     speaking: dict[str, bool] = {}
 
@@ -235,7 +236,7 @@ def put_back(functions: Mapping[str, Any]) -> None:
     for function in (*(f for n, f in functions.items() if n != "main"), functions["main"]):
         for operation in list(inside(function)):
             names = _called_by(operation)
-            if names and not any(map(speaks, names)):
+            if names and (speaking_too or not any(map(speaks, names))):
                 _put_back(operation, [functions[name] for name in names])
 
 

@@ -92,7 +92,7 @@ def make_fine(
     """Rewrite a program of one mesh for one whose axes have prime sizes, in place.
 
     Along these no array is cut along a part of an axis only: what Shardy writes for such
-    (`convert-global-to-local` of jaxlib 0.10 and 0.11) gives devices the parts of others.
+    (`convert-global-to-local` of jaxlib 0.10) gives devices the parts of others.
 
     Returns:
         The parts of each axis, outermost first, and their sizes.

@@ -6,6 +6,7 @@ devices have to speak to each other; here its program is cut at these places.
 
 import difflib
 import fnmatch
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,9 @@ class Sharded:
         lifted: the names that weights got which were constants of the program.
         unsummed: of each input, then of each output the axes of the mesh along which devices hold
             what is not summed yet.
+        spoken: the bytes that a device gives and gets in collectives, each of which counts once.
+        shown: where it was asked for, what each device computes, collectives and all: a portable
+            artifact of StableHLO.
     """
 
     signature: Signature
@@ -53,6 +57,8 @@ class Sharded:
     weights: Mapping[str, Sharding]
     lifted: tuple[str, ...] = ()
     unsummed: tuple[tuple[str, ...], ...] = ()
+    spoken: int = 0
+    shown: bytes = b""
 
     @cached_property
     def route(self) -> Route:
@@ -94,6 +100,7 @@ def partition(
     *,
     constants_as: Sequence[str] = (),
     lift: bool = True,
+    show: bool = False,
     shardy: Shardy | None = None,
 ) -> Sharded:
     """Make the parts of one function that each device of a mesh makes.
@@ -106,6 +113,7 @@ def partition(
         constants_as: the names of weights that are constants of the program, as `Sharded.lifted`
             has them; without these a sharding of one asks Shardy twice.
         lift: whether large constants of the program become weights.
+        show: whether `Sharded.shown` is asked for.
         shardy: who is asked; None for one that is begun and ended here.
 
     Raises:
@@ -115,7 +123,7 @@ def partition(
     if shardy is None:
         with Shardy() as own:
             return partition(
-                traced, mesh, shardings, constants_as=constants_as, lift=lift, shardy=own
+                traced, mesh, shardings, constants_as=constants_as, lift=lift, show=show, shardy=own
             )
     name = traced.signature.name
     _refuse_open(traced)
@@ -129,7 +137,11 @@ def partition(
             return partition(traced, mesh, shardings, constants_as=found, shardy=shardy)
     wanted = _wanted(traced, mesh, shardings, leaves)
     with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
-        reply, text, constants = _asked(shardy, Path(folder), traced, mesh, wanted, lift=lift)
+        shown = Path(folder) / "shown" if show else None
+        reply, text, constants = _asked(
+            shardy, Path(folder), traced, mesh, wanted, lift=lift, shown=shown
+        )
+        artifact = shown.read_bytes() if shown else b""
     known = {n: v for n, v in traced.constants.items() if n not in traced.parameters}
     lifted = _named(constants, known, set(traced.parameters))
     roles = (*traced.arguments, *(Parameter(name=n) for n in lifted))
@@ -156,6 +168,8 @@ def partition(
             *(tuple(held[inputs[index]]) if held else () for index in sorted(inputs)),
             *(tuple(given[places[index]]) if given else () for index in sorted(places)),
         ),
+        spoken=_spoken(made),
+        shown=artifact,
     )
 
 
@@ -265,6 +279,7 @@ def _asked(
     shardings: Mapping[str, Any],
     *,
     lift: bool,
+    shown: Path | None,
 ) -> tuple[Any, str, list[np.ndarray]]:
     """What the child says, the program of one device, and the constants that were in it."""
     name = traced.signature.name
@@ -279,6 +294,7 @@ def _asked(
         "axes": list(mesh.axes.items()),
         "shardings": dict(shardings),
         "lift": lift,
+        **({"shown": str(shown)} if shown else {}),
     }
     found = shardy.ask(request, folder, name)
     if "uneven" in found:
@@ -296,6 +312,21 @@ def _asked(
         with np.load(weights) as archive:
             constants = [archive[f"arr_{i}"] for i in range(int(found["lifted"]))]
     return found, output.read_text(), constants
+
+
+def _spoken(cut: Cut) -> int:
+    """The bytes that a device gives and gets in collectives, those of loops once."""
+    total = 0
+    for step in cut.steps:
+        if isinstance(step, Collective):
+            total += sum(_bytes(*cut.types[value]) for value in (step.input, step.output))
+        elif isinstance(step, Flow):
+            total += sum(map(_spoken, step.cuts))
+    return total
+
+
+def _bytes(shape: tuple[int, ...], element: str) -> int:
+    return math.prod(shape) * DType.from_mlir(element).bits // 8
 
 
 def _named(

@@ -8,6 +8,7 @@ programs, so nobody imports this.
 """
 
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -50,7 +51,9 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         request: `source` (MLIR that jaxlib reads), `output`, `weights` (an .npz for the constants
             that are taken out, if `lift` says so), `axes` (of the mesh, in order), `shardings` (of
-            the arguments that the caller wants cut: for each axis a list of names).
+            the arguments that the caller wants cut: for each axis a list of names), and perhaps
+            `shown` (where the same program goes as one that StableHLO's readers take: a portable
+            artifact with loops in their places, without the user's lines).
 
     Returns:
         `arguments` and `results` (how each is cut), `lifted` (how many constants have become
@@ -115,8 +118,27 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
         _forget(module)
         text = module.operation.get_asm(enable_debug_info=True)
         Path(request["output"]).write_text(text)
+        if "shown" in request:
+            Path(request["shown"]).write_bytes(_shown(module, math.prod(axes.values())))
         del context
         return found
+
+
+def _shown(module: Any, devices: int) -> bytes:
+    """The program of one of so many devices, for readers of StableHLO."""
+    from jaxlib import _jax
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    put_back(_functions(module), speaking_too=True)
+    for name, function in _functions(module).items():
+        if name != "main":
+            function.erase()
+    _run(module, "builtin.module(strip-debuginfo)")
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), devices)
+    module.operation.attributes["mhlo.num_partitions"] = number
+    version = stablehlo.get_current_version()
+    return bytes(_jax.mlir.serialize_portable_artifact(module, version, False))
 
 
 def _plain(module: Any) -> Any:

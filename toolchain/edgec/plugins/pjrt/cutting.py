@@ -101,7 +101,7 @@ def spread(whole: Whole, devices: int, shardy: Shardy) -> tuple[Program | None, 
             f"{' and '.join(map(str, meshes))}",
             hint="give all its shardings one mesh, of all the devices that it runs on",
         )
-    made = partition(whole.function, mesh, {}, lift=False, shardy=shardy)
+    made = partition(whole.function, mesh, {}, lift=False, show=True, shardy=shardy)
     program = None
     if made.parts:
         provenance = Provenance(framework="jax", versions={}, source=whole.name)
@@ -122,6 +122,8 @@ def spread(whole: Whole, devices: int, shardy: Shardy) -> tuple[Program | None, 
             written_sharding(cut, mesh, unsummed, order)
             for cut, unsummed, order in zip(cuts, made.unsummed, placed, strict=True)
         ),
+        spoken=made.spoken,
+        shown=made.shown,
     )
 
 

@@ -128,6 +128,7 @@ def _spread(made: Made, told: Spread) -> list[bytes]:
         array("q", told.arrays).tobytes(),
         array("q", made.costs).tobytes(),
         b"".join(len(each).to_bytes(8, sys.byteorder) + each for each in told.shardings),
+        told.shown,
     ]
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import sys
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -28,12 +29,16 @@ class Spread:
         route: what the devices do, as numbers.
         arrays: the type, rank and sizes of each argument and then each result on one device.
         shardings: of the arguments, then of the results.
+        spoken: the bytes that a device gives and gets in collectives.
+        shown: what each device computes, collectives and all: a portable artifact of StableHLO.
     """
 
     functions: tuple[str, ...]
     route: tuple[int, ...]
     arrays: tuple[int, ...]
     shardings: tuple[bytes, ...]
+    spoken: int
+    shown: bytes
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
@@ -42,6 +47,8 @@ class Spread:
             "route": list(self.route),
             "arrays": list(self.arrays),
             "shardings": [base64.b64encode(each).decode() for each in self.shardings],
+            "spoken": self.spoken,
+            "shown": base64.b64encode(zlib.compress(self.shown)).decode(),
         }
 
     @classmethod
@@ -52,6 +59,8 @@ class Spread:
             route=tuple(value["route"]),
             arrays=tuple(value["arrays"]),
             shardings=tuple(base64.b64decode(each) for each in value["shardings"]),
+            spoken=value["spoken"],
+            shown=zlib.decompress(base64.b64decode(value["shown"])),
         )
 
 

@@ -130,10 +130,13 @@ class Store:
             parts, told = spread(whole, devices, shardy)
             path = Path(self._folder.name) / f"{plain}.vmfb"
             path.write_bytes(b"")
-            costs: tuple[int, ...] = ()
+            costs: tuple[int, ...] = (0, 0, 0)
             with contextlib.nullcontext() if apart else working_here(answered):
                 if parts is not None:
                     costs = compile_for(what, parts, path)
+            if costs:
+                flops, moved, held = costs
+                costs = (flops, moved + told.spoken, held)
             note = {"name": whole.name, "donated": whole.donated, "spread": told.to_json()}
             made = Made(
                 path=path,
