@@ -428,6 +428,23 @@ def arrays_cut_anew(mesh: Mesh) -> Any:
     )
 
 
+def arrays_not_summed_along_four(mesh: Mesh) -> Any:
+    """`unreduced` along an axis of four devices: made of a product, and of what is whole or cut."""
+    kinds = (AxisType.Explicit,) * 2
+    with jax.set_mesh(Mesh(mesh.devices.reshape(4, 2), ("x", "y"), axis_types=kinds)):
+        a, b = (
+            jax.device_put(_draw_once(2, 8), P("y", "x")),
+            jax.device_put(_draw_once(8, 4), P("x")),
+        )
+        sums = P("y", None, unreduced={"x"})
+        parts = jax.jit(lambda a, b: jnp.einsum("ij,jk->ik", a, b, out_sharding=sums))(a, b)
+        both = jax.jit(lambda u: jax.sharding.reshard(u + u, P("y", "x")))(parts)
+        whole = jax.device_put(_draw_once(8), P(None, reduced={"x"}))
+        grown = jax.jit(jax.grad(lambda w: (jax.sharding.reshard(w, P("x")) ** 2).sum()))(whole)
+        held = [shard.data for each in (parts, grown) for shard in each.addressable_shards]
+        return both, jax.sharding.reshard(grown, P()), held
+
+
 def some_of_the_devices(mesh: Mesh) -> Any:
     two = Mesh(mesh.devices[1], ("x",))
     one = Mesh(mesh.devices[1, :1], ("x",))
@@ -643,7 +660,12 @@ COMPARED: dict[str, Callable[[Mesh], Any]] = {
         *(axes_by_hand_and_not, sums_of_every_type, loops_of_fixed_rounds, loops_that_speak),
         *(branches_that_speak, arrays_that_are_not_summed, two_meshes, narrow_integers_and_tokens),
         *(devices_in_another_order, devices_in_any_order, some_of_the_devices, pmap),
-        *(meshes_that_do_not_fit, arrays_cut_anew, arrays_in_parts),
+        *(
+            meshes_that_do_not_fit,
+            arrays_cut_anew,
+            arrays_not_summed_along_four,
+            arrays_in_parts,
+        ),
         *(donated_arrays, calls_that_go_on, nothing_at_all),
     )
 }

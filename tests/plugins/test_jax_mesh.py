@@ -21,7 +21,7 @@ TOGETHER = (
     *("what_programs_say_of_themselves", "refusal_with_its_line"),
     *("program_of_one_device_as_a_module", "replicas"),
 )
-OF_EIGHT = ("arrays_cut_anew", "meshes_that_do_not_fit")
+OF_EIGHT = ("arrays_cut_anew", "arrays_not_summed_along_four", "meshes_that_do_not_fit")
 HERE = {"JAX_PLATFORMS": "edgec,cpu", "EDGEC_JAX_DEVICES": "cpu,cpu,cpu,cpu"}
 EIGHT = HERE | {"EDGEC_JAX_DEVICES": ",".join(["cpu"] * 8)}
 

@@ -10,7 +10,8 @@ told. On jaxlib's bindings; in the child (`shardy`).
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,6 +125,7 @@ def _rewrite(
     made.body.operations[0].operation.clone(ip=ir.InsertionPoint.at_block_begin(module.body))
     for function in functions:
         _rename_by_hand(function, axes)
+        _rename_spoken(function, axes)
         change_shardings(function, lambda sharding: _renamed(sharding, axes, name))
     for op in list(module.body.operations):
         operation = op.operation
@@ -322,20 +324,61 @@ def _references(axes: Any, own: Mapping[str, Sequence[tuple[str, int]]]) -> list
 
     made = []
     for axis in map(sdy.AxisRefAttr, axes):
-        parts = own[axis.name]
-        if axis.sub_axis_info is None:
-            made += [sdy.AxisRefAttr.get(name) for name, _ in parts]
-            continue
-        part = sdy.SubAxisInfoAttr(axis.sub_axis_info)
-        begin, end, before = part.pre_size, part.pre_size * part.size, 1
-        for name, size in parts:
-            low, high = max(begin, before), min(end, before * size)
-            if low < high:
-                whole = low == before and high == before * size
-                info = None if whole else sdy.SubAxisInfoAttr.get(low // before, high // low)
-                made.append(sdy.AxisRefAttr.get(name, info))
-            before *= size
+        part = axis.sub_axis_info and sdy.SubAxisInfoAttr(axis.sub_axis_info)
+        within = (part.pre_size, part.size) if part else None
+        for name, info in _parts_of(own[axis.name], within):
+            made.append(sdy.AxisRefAttr.get(name, info and sdy.SubAxisInfoAttr.get(*info)))
     return made
+
+
+def _parts_of(
+    parts: Sequence[tuple[str, int]], within: tuple[int, int] | None
+) -> Iterator[tuple[str, tuple[int, int] | None]]:
+    """The parts of an axis, or of a part of it: whole (None), or what is before and the size.
+
+    Args:
+        parts: of the axis, with their sizes, outermost first.
+        within: the product of the sizes before what is meant, and its own.
+    """
+    every = math.prod(size for _, size in parts)
+    begin, end = (within[0], within[0] * within[1]) if within else (1, every)
+    before = 1
+    for name, size in parts:
+        low, high = max(begin, before), min(end, before * size)
+        if low < high:
+            is_whole = low == before and high == before * size
+            yield name, None if is_whole else (low // before, high // low)
+        before *= size
+
+
+_AXIS = re.compile(r'"([^"]+)"(?::\((\d+)\)(\d+))?')
+
+
+def _rename_spoken(function: Any, axes: _Named) -> None:
+    """The axes along which devices speak to each other already, as JAX writes sums of parts."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy
+
+    for operation in inside(function):
+        if not operation.name.startswith("sdy.") or "out_sharding" not in operation.attributes:
+            continue
+        sharding = sdy.TensorShardingAttr(operation.attributes["out_sharding"])
+        own = axes.get(str(ir.FlatSymbolRefAttr(sharding.mesh_or_ref).value))
+        if own is None:
+            continue
+
+        def renamed(match: re.Match[str], own: Any = own) -> str:
+            within = (int(match[2]), int(match[3])) if match[2] else None
+            return ", ".join(
+                f'"{name}":({info[0]}){info[1]}' if info else f'"{name}"'
+                for name, info in _parts_of(own[match[1]], within)
+            )
+
+        for name in list(operation.attributes):
+            name = name if isinstance(name, str) else name.name
+            text = str(operation.attributes[name])
+            if text.startswith("#sdy<"):
+                operation.attributes[name] = ir.Attribute.parse(_AXIS.sub(renamed, text))
 
 
 def _rename_by_hand(function: Any, axes: _Named) -> None:

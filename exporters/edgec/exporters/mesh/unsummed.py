@@ -60,10 +60,10 @@ def _renamed(marks: Any, names: Mapping[str, Sequence[str]]) -> Any:
 
     found: list[Any] = []
     for each in ir.ArrayAttr(marks):
-        if ir.StringAttr.isinstance(each):
-            found += map(ir.StringAttr.get, names[ir.StringAttr(each).value])
-        else:
+        if isinstance(each, ir.ArrayAttr):
             found.append(_renamed(each, names))
+        else:
+            found += map(ir.StringAttr.get, names[ir.StringAttr(each).value])
     return ir.ArrayAttr.get(found)
 
 
