@@ -82,6 +82,17 @@ static void client_free(pjrt_client *client) {
   free(client);
 }
 
+/* The function's address, as a text; the caller is in this very process. */
+static pjrt_error *client_open_python(pjrt_client *client, const client_create_args *args) {
+  char *text;
+  pjrt_error *failed = client_option(args, "python", "0", &text);
+  if (failed) return failed;
+  uintptr_t address = (uintptr_t)strtoull(text, NULL, 10);
+  memcpy(&client->python, &address, sizeof address);
+  free(text);
+  return NULL;
+}
+
 static pjrt_error *client_fill(pjrt_client *client, const client_create_args *args) {
   char *devices;
   const char *named = getenv("EDGEC_JAX_DEVICES");
@@ -90,6 +101,8 @@ static pjrt_error *client_fill(pjrt_client *client, const client_create_args *ar
   if (failed) return failed;
   snprintf(client->version, sizeof client->version, "edgert ABI %u", (unsigned)edgert_abi());
   failed = client_option(args, "refused", "error", &client->refused);
+  if (failed) return failed;
+  failed = client_open_python(client, args);
   if (failed) return failed;
   failed = client_option(args, "devices", named ? named : "cpu", &devices);
   if (failed) return failed;

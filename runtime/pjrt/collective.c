@@ -48,8 +48,7 @@ static pjrt_error *block_show(block *self, size_t size, pjrt_device *device, uin
 
 static void tensor_let_go(void *user) { edgert_tensor_release(user); }
 
-/* Another device's tensor on the same memory. */
-static pjrt_error *share(edgert_tensor *tensor, pjrt_device *device, edgert_tensor **out) {
+pjrt_error *pjrt_share(edgert_tensor *tensor, pjrt_device *device, edgert_tensor **out) {
   edgert_error error;
   const void *data = edgert_tensor_data(tensor);
   size_t size = (size_t)edgert_tensor_size(tensor);
@@ -99,7 +98,7 @@ static pjrt_error *permute(const pjrt_step *step, pjrt_device *const *devices, s
     if (from == to)
       made[to] = edgert_tensor_retain(given[from]);
     else
-      failed = share(given[from], devices[to], &made[to]);
+      failed = pjrt_share(given[from], devices[to], &made[to]);
   }
   for (size_t i = 0; i < device_count && !failed; ++i)
     if (!made[i] && given[i]) failed = zeros_like(given[i], devices[i], &made[i]);
@@ -209,7 +208,7 @@ static pjrt_error *give_all(const pjrt_group *group, pjrt_device *const *devices
   edgert_tensor *first = given[group->devices[0]];
   made[group->devices[0]] = edgert_tensor_retain(first);
   for (size_t i = 1; i < group->count && !failed; ++i)
-    failed = share(first, devices[group->devices[i]], &made[group->devices[i]]);
+    failed = pjrt_share(first, devices[group->devices[i]], &made[group->devices[i]]);
   return failed;
 }
 

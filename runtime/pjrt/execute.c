@@ -135,6 +135,7 @@ static pjrt_error *call_now(execute_call *call, pjrt_buffer **const *lists) {
 
 static void call_free(execute_call *call) {
   pjrt_executable *executable = call->executable;
+  if (executable->route) pjrt_route_keep_python(executable->client, executable->route, false);
   release_values(call->values, inputs_of(executable) + outputs_of(executable));
   free(call->values);
   free(call->cells);
@@ -189,6 +190,7 @@ static pjrt_error *call_later(execute_call *what, pjrt_buffer **const *lists,
   memcpy(call->values, what->values, inputs * sizeof *call->values);
   memset(what->values, 0, inputs * sizeof *what->values);
   atomic_fetch_add(&self->references, 1);
+  if (self->route) pjrt_route_keep_python(self->client, self->route, true);
   pjrt_error *failed = show_results(self, shown, lists);
   free(shown);
   if (failed) {

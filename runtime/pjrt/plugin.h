@@ -134,6 +134,12 @@ void pjrt_compiler_stop(pjrt_compiler *compiler);
 
 /* --- client ----------------------------------------------------------------------------------- */
 
+/* Calls Python that a program names by number, with arrays in the host's memory; not 0: it failed,
+ * and `said` has up to `room` bytes of text with a 0 behind them (`edgec/plugins/pjrt/callbacks.py`).
+ * Without `said`, what the number names is kept for a call that comes later (`room` 1), or was (0). */
+typedef int (*pjrt_python)(int64_t number, const void *const *inputs, void *const *outputs,
+                           char *said, size_t room);
+
 struct pjrt_client {
   char version[64];
   pjrt_device devices[PJRT_MAX_DEVICES];
@@ -141,6 +147,7 @@ struct pjrt_client {
   pjrt_memory *memory_list[PJRT_MAX_DEVICES];
   size_t device_count;
   pjrt_compiler compiler;
+  pjrt_python python; /* NULL: none is there */
   char *refused; /* what becomes of a program that edgec refuses: "error", or "xla" */
 };
 
@@ -268,6 +275,10 @@ pjrt_error *pjrt_route_read(const pjrt_part *part, const size_t *functions, size
                             pjrt_route **out);
 size_t pjrt_route_inputs(const pjrt_route *route); /* how many */
 size_t pjrt_route_results(const pjrt_route *route);
+bool pjrt_route_calls_python(const pjrt_route *route);
+
+/* Have all Python that a route names kept for a call that comes later, or let go behind it. */
+void pjrt_route_keep_python(const pjrt_client *client, const pjrt_route *route, bool is_kept);
 void pjrt_route_free(pjrt_route *route);
 
 /* A copy, which is the owner's to free. */

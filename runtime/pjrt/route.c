@@ -5,7 +5,9 @@
  * names, whether it is numbered, how many values it takes and gives, and these; of a collective the
  * value that it takes and the one that it gives, PJRT's type of the elements, what it reduces by, and
  * the groups: how many, and of each how many devices, and which; of a loop or branch how many values it
- * takes and gives and how many routes it has, the values, and the routes one after the other.
+ * takes and gives and how many routes it has, the values, and the routes one after the other; of Python
+ * its number, whether each device calls it, how many values it takes and gives, these, and of each that
+ * it gives PJRT's type, the rank and the sizes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +129,26 @@ static void read_ways(numbers *from, const pjrt_route *route, const callees *cal
   if (step->way_count != count) from->is_broken = true;
 }
 
+static void read_python(numbers *from, const pjrt_route *route, pjrt_step *step, size_t **room) {
+  step->number = (int64_t)next(from, INT64_MAX);
+  step->is_each = next(from, 2) != 0;
+  step->input_count = next(from, ROUTE_MOST);
+  step->output_count = next(from, ROUTE_MOST);
+  step->inputs = take_values(from, step->input_count, route->value_count, room);
+  step->outputs = take_values(from, step->output_count, route->value_count, room);
+  step->arrays = from->is_broken ? NULL : calloc(step->output_count + 1, sizeof *step->arrays);
+  if (!from->is_broken && !step->arrays && !from->failed) from->failed = pjrt_out_of_memory();
+  for (size_t i = 0; i < step->output_count && step->arrays && !from->is_broken; ++i) {
+    pjrt_array *array = &step->arrays[i];
+    array->type = pjrt_type_to_edgert((pjrt_type)next(from, PJRT_C128 + 1));
+    array->rank = next(from, EDGERT_MAX_RANK + 1);
+    if (!array->type) from->is_broken = true;
+    for (size_t j = 0; j < array->rank && !from->is_broken; ++j)
+      array->shape[j] = (int64_t)next(from, (uint64_t)1 << 40);
+  }
+  if (!step->arrays) from->is_broken = true;
+}
+
 /* Whether a step uses only what is there, and makes only what is not; notes what it makes. */
 static bool comes_in_order(const pjrt_step *step, bool *is_made) {
   for (size_t i = 0; i < step->input_count; ++i)
@@ -182,6 +204,8 @@ static bool fill(pjrt_route *route, numbers *from, const callees *callees, size_
     step->kind = (pjrt_step_kind)next(from, STEP_KIND_COUNT);
     if (step->kind == STEP_CALL)
       read_call(from, route, callees, step, &room);
+    else if (step->kind == STEP_PYTHON)
+      read_python(from, route, step, &room);
     else if (step->kind >= STEP_WHILE)
       read_ways(from, route, callees, step, depth, &room);
     else
@@ -205,6 +229,7 @@ void pjrt_route_free(pjrt_route *route) {
   for (size_t i = 0; i < route->step_count && route->steps; ++i) {
     for (size_t j = 0; j < route->steps[i].way_count; ++j) pjrt_route_free(route->steps[i].ways[j]);
     free(route->steps[i].ways);
+    free(route->steps[i].arrays);
   }
   free(route->numbers);
   free(route->steps);
@@ -256,3 +281,13 @@ pjrt_error *pjrt_route_read(const pjrt_part *part, const size_t *functions, size
 size_t pjrt_route_inputs(const pjrt_route *route) { return route->input_count; }
 
 size_t pjrt_route_results(const pjrt_route *route) { return route->result_count; }
+
+bool pjrt_route_calls_python(const pjrt_route *route) {
+  for (size_t i = 0; i < route->step_count; ++i) {
+    const pjrt_step *step = &route->steps[i];
+    if (step->kind == STEP_PYTHON) return true;
+    for (size_t j = 0; j < step->way_count; ++j)
+      if (pjrt_route_calls_python(step->ways[j])) return true;
+  }
+  return false;
+}

@@ -22,6 +22,7 @@ typedef enum pjrt_step_kind {
   STEP_WHILE, /* two routes: whether to go on, and what is repeated */
   STEP_CASE,  /* a route for each number; any other number takes the last */
   STEP_IF,    /* a route for true, and one for false */
+  STEP_PYTHON,
   STEP_KIND_COUNT
 } pjrt_step_kind;
 
@@ -43,6 +44,13 @@ typedef struct pjrt_group {
   size_t devices[PJRT_MAX_DEVICES];
 } pjrt_group;
 
+/* An array that Python gives: edgert's type, and its sizes. */
+typedef struct pjrt_array {
+  uint32_t type;
+  size_t rank;
+  int64_t shape[EDGERT_MAX_RANK];
+} pjrt_array;
+
 typedef struct pjrt_step {
   pjrt_step_kind kind;
   size_t input_count, output_count; /* of a collective one each */
@@ -61,6 +69,10 @@ typedef struct pjrt_step {
    * it carries; a branch's take all but the first, which says which. */
   size_t way_count;
   pjrt_route **ways;
+  /* of Python: */
+  int64_t number;
+  bool is_each;       /* every device calls it; else the first does, for all */
+  pjrt_array *arrays; /* that it gives, `output_count` of them */
 } pjrt_step;
 
 struct pjrt_route {
@@ -78,5 +90,12 @@ struct pjrt_route {
  * a group has all or none of its devices. */
 pjrt_error *pjrt_collect(const pjrt_step *step, pjrt_device *const *devices, size_t device_count,
                          edgert_tensor *const *given, edgert_tensor **made);
+
+/* Another processor's tensor on the same memory, which the caller releases. */
+pjrt_error *pjrt_share(edgert_tensor *tensor, pjrt_device *device, edgert_tensor **out);
+
+/* Have Python called with a device's tensors; what it gives belongs to the caller, all or none. */
+pjrt_error *pjrt_call_python(const pjrt_client *client, const pjrt_step *step, pjrt_device *device,
+                             edgert_tensor *const *given, edgert_tensor **made);
 
 #endif

@@ -60,6 +60,11 @@ pjrt_error *pjrt_executable_serialize(executable_serialize_args *args) {
                      "%s was refused by edgec and runs on XLA's CPU in the process that compiles: "
                      "it has no module to keep",
                      self->name);
+  if (self->route && pjrt_route_calls_python(self->route))
+    return pjrt_fail(PJRT_UNIMPLEMENTED,
+                     "%s calls Python of this process, which bytes do not hold: leave the callback "
+                     "out",
+                     self->name);
   uint64_t devices = self->device_count;
   pjrt_part module = self->bytes, file = {0};
   pjrt_error *failed = self->path ? read_file(self->path, &file) : NULL;

@@ -28,7 +28,8 @@ pjrt_error *pjrt_shardings_read(pjrt_executable *executable, const pjrt_part *pa
   return NULL;
 }
 
-/* A program for one device has none: NULL. */
+/* A program for one device has none: NULL, as of what gives nothing, of which PJRT's caller takes no
+ * empty list. */
 static pjrt_error *shardings_of_parameters(executable_shardings_args *args) {
   args->count = args->executable->input_count;
   args->shardings = args->executable->shardings;
@@ -38,9 +39,10 @@ static pjrt_error *shardings_of_parameters(executable_shardings_args *args) {
 
 static pjrt_error *shardings_of_results(executable_shardings_args *args) {
   const pjrt_executable *self = args->executable;
+  bool has_some = self->shardings && self->output_count;
   args->count = self->output_count;
-  args->shardings = self->shardings ? self->shardings + self->input_count : NULL;
-  args->sizes = self->shardings ? self->sharding_sizes + self->input_count : NULL;
+  args->shardings = has_some ? self->shardings + self->input_count : NULL;
+  args->sizes = has_some ? self->sharding_sizes + self->input_count : NULL;
   return NULL;
 }
 

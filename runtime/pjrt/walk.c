@@ -103,16 +103,14 @@ static pjrt_error *turns_start(walk *self, const pjrt_step *step, size_t first, 
   return NULL;
 }
 
-/* A whole number or a truth without axes, in the host's memory. */
+/* A whole number or a truth without axes. */
 static pjrt_error *read_number(const walk *self, const edgert_tensor *tensor, int64_t *out) {
-  const void *data = tensor ? edgert_tensor_data(tensor) : NULL;
   size_t size = tensor ? (size_t)edgert_tensor_size(tensor) : 0;
-  int32_t number;
-  if (data && size == 1) {
-    *out = *(const uint8_t *)data != 0;
-  } else if (data && size == sizeof number) {
-    memcpy(&number, data, sizeof number);
-    *out = number;
+  int32_t number = 0;
+  edgert_error error;
+  if (size == 1 || size == sizeof number) {
+    if (edgert_tensor_read(tensor, &number, size, &error)) return pjrt_fail_edgert(&error);
+    *out = size == 1 ? *(const uint8_t *)&number != 0 : number;
   } else {
     return pjrt_fail(PJRT_INTERNAL, "%s has a loop or branch whose condition is no number",
                      self->executable->name);
@@ -210,6 +208,32 @@ static pjrt_error *call(walk *self, const pjrt_step *step) {
   return failed;
 }
 
+/* Python is called by each device that is there, or by the first of them for all. */
+static pjrt_error *call_python(walk *self, const pjrt_step *step) {
+  edgert_tensor **given = calloc(step->input_count + step->output_count + 1, sizeof *given);
+  if (!given) return pjrt_out_of_memory();
+  edgert_tensor **made = given + step->input_count;
+  pjrt_error *failed = NULL;
+  bool is_called = false;
+  for (size_t device = 0; device < self->route->device_count && !failed; ++device) {
+    if (!self->is_there[device] || (is_called && !step->is_each)) continue;
+    edgert_tensor **values = of_device(self, device);
+    for (size_t i = 0; i < step->input_count; ++i) given[i] = values[step->inputs[i]];
+    failed = pjrt_call_python(self->executable->client, step, self->executable->devices[device],
+                              given, made);
+    is_called = true;
+    for (size_t i = 0; i < step->output_count && !failed; ++i) {
+      values[step->outputs[i]] = made[i];
+      for (size_t j = device + 1; j < self->route->device_count && !step->is_each && !failed; ++j)
+        if (self->is_there[j])
+          failed = pjrt_share(made[i], self->executable->devices[j],
+                              &of_device(self, j)[step->outputs[i]]);
+    }
+  }
+  free(given);
+  return failed;
+}
+
 static pjrt_error *make_step(walk *self, const pjrt_step *step) {
   size_t count = self->route->device_count;
   pjrt_error *failed;
@@ -218,6 +242,7 @@ static pjrt_error *make_step(walk *self, const pjrt_step *step) {
     case STEP_WHILE: failed = repeat(self, step); break;
     case STEP_CASE:
     case STEP_IF: failed = branch(self, step); break;
+    case STEP_PYTHON: failed = call_python(self, step); break;
     default: failed = collect(self, step); break;
   }
   for (size_t i = 0; i < step->gone_count && !failed; ++i)

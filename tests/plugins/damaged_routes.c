@@ -6,9 +6,9 @@
 #include "route.h"
 
 /* Three devices, nine values, two arguments, two results; a call, an all_reduce, a permutation, a loop
- * that carries one value and uses another, and a branch of two cases. */
+ * that carries one value and uses another, a branch of two cases, and Python that gives an array. */
 static const int64_t sound[] = {
-    3, 8, 2, 2, 5, 4, 7,             /* the counts, and the results */
+    3, 9, 2, 2, 6, 4, 7,             /* the counts, and the results */
     0, 1, 1, 2, 2, 0, 1, 2, 3,       /* call the second function with its number */
     1, 2, 4, 11, 0, 2, 2, 0, 2, 1, 1, /* sum of devices 0 and 2, and of 1 by itself */
     5, 3, 5, 4, 0, 2, 2, 0, 1, 2, 1, 0, /* 0 gives 1, which gives 0 */
@@ -18,6 +18,7 @@ static const int64_t sound[] = {
     8, 3, 1, 2, 0, 5, 6, 7,          /* a branch */
     2, 2, 1, 0, 1,                   /* gives what it is given */
     3, 2, 1, 1, 2, 0, 0, 0, 2, 1, 0, 1, 2, /* or what a call makes of it */
+    10, 5, 1, 2, 1, 4, 7, 8, 11, 2, 3, 4, /* the sixth, on each device, takes two values */
 };
 #define COUNT (sizeof sound / sizeof *sound)
 

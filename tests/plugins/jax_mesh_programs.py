@@ -316,6 +316,41 @@ def branches_that_speak(mesh: Mesh) -> Any:
     return [work(x, np.int32(which)) for which in (0, 1, 2, 9, -1)]
 
 
+def python_that_programs_call(mesh: Mesh) -> Any:
+    """Once with whole arrays, and by hand each device with its own."""
+    seen: list[Any] = []
+    x = jax.device_put(_draw_once(4, 8), NamedSharding(mesh, P("x", "y")))
+
+    def whole(x: jax.Array) -> Any:
+        jax.debug.callback(lambda v: seen.append(np.asarray(v)), x * 2)
+        like = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        y = jax.pure_callback(lambda v: np.sort(np.asarray(v), 0), like, x)
+        return jax.lax.with_sharding_constraint(y, NamedSharding(mesh, P("y"))), y.sum(0)
+
+    def each(x: jax.Array) -> jax.Array:
+        here = jax.lax.axis_index("x") * 2 + jax.lax.axis_index("y")
+        jax.debug.callback(lambda i, v: seen.append((int(i), np.asarray(v))), here, x)
+        like = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        return jax.pure_callback(lambda v: np.asarray(v) * 2, like, jax.lax.psum(x, "x"))
+
+    sums = NamedSharding(mesh, P())
+    found = jax.jit(whole, out_shardings=(NamedSharding(mesh, P("y")), sums))(x)
+    jax.jit(lambda v: jax.debug.callback(lambda v: seen.append(np.asarray(v)), v))(x)
+    jax.effects_barrier()
+    np.testing.assert_array_equal(seen.pop(), x)
+    np.testing.assert_array_equal(seen.pop(), np.asarray(x) * 2)
+    assert not seen
+    spec = {"in_specs": P("x", "y"), "out_specs": P(None, "y"), "check_vma": False}
+    by_hand = jax.jit(jax.shard_map(each, mesh=mesh, **spec))(x)
+    jax.effects_barrier()
+    places = {device: i for i, device in enumerate(mesh.devices.flat)}
+    own = {places[shard.device]: np.asarray(shard.data) for shard in x.addressable_shards}
+    assert sorted(place for place, _ in seen) == sorted(own)
+    for place, value in seen:
+        np.testing.assert_array_equal(value, own[place])
+    return found, by_hand
+
+
 def arrays_that_are_not_summed(mesh: Mesh) -> Any:
     """`unreduced`: given, taken, added, and made of what is whole or cut."""
     by_type = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Explicit,) * 2)
@@ -665,6 +700,7 @@ COMPARED: dict[str, Callable[[Mesh], Any]] = {
             arrays_cut_anew,
             arrays_not_summed_along_four,
             arrays_in_parts,
+            python_that_programs_call,
         ),
         *(donated_arrays, calls_that_go_on, nothing_at_all),
     )

@@ -21,6 +21,7 @@ import numpy as np
 from jax.scipy.sparse.linalg import gmres
 
 import edgec.plugins.jax
+from edgec.runtime.errors import UsageError
 
 
 def losses_and_gradients() -> None:
@@ -584,6 +585,100 @@ def _refused(work: Callable[[], object]) -> str:
     raise AssertionError("nothing was refused")
 
 
+def python_that_programs_call() -> None:
+    """Printing, and functions of NumPy's, in programs, loops, branches and gradients, in order."""
+    from jax.experimental import io_callback
+
+    seen: list[Any] = []
+    x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    like = jax.ShapeDtypeStruct(x.shape, x.dtype)
+
+    @jax.jit
+    def straight(x: jax.Array) -> jax.Array:
+        jax.debug.callback(lambda v, name: seen.append((name, np.asarray(v))), x * 2, name="twice")
+        y = jax.pure_callback(lambda v: np.sort(np.asarray(v), 1)[:, ::-1], like, x)
+        nothing = jax.pure_callback(lambda: np.zeros((0, 2), np.int32), np.zeros((0, 2), np.int32))
+        return y + x + nothing.sum()
+
+    np.testing.assert_allclose(straight(x), x[:, ::-1] + x, rtol=1e-6)
+    jax.effects_barrier()
+    ((name, value),) = seen
+    assert name == "twice"
+    np.testing.assert_array_equal(value, x * 2)
+
+    def note(where: str) -> Callable[..., Any]:
+        return lambda i, v: (seen.append((where, int(i))), np.float32(v + i))[1]
+
+    @jax.jit
+    def around(rounds: jax.Array) -> Any:
+        number = jax.ShapeDtypeStruct((), np.float32)
+
+        def step(carried: Any) -> Any:
+            i, v = carried
+            v = io_callback(note("loop"), number, i, v, ordered=True)
+            odd = lambda v: io_callback(note("odd"), number, i, v, ordered=True)  # noqa: E731
+            return i + 1, jax.lax.cond(i % 2 == 1, odd, lambda v: v, v)
+
+        looped = jax.lax.while_loop(lambda c: c[0] < rounds, step, (0, np.float32(0)))
+
+        def row(total: jax.Array, i: jax.Array) -> Any:
+            jax.debug.callback(lambda i: seen.append(("scan", int(i))), i, ordered=True)
+            return total + i, total
+
+        return looped, jax.lax.scan(row, 0, jnp.arange(3))
+
+    seen.clear()
+    (count, value), (total, rows) = around(4)
+    jax.effects_barrier()
+    assert (int(count), float(value), int(total), rows.tolist()) == (4, 10.0, 3, [0, 0, 1])
+    turns = [("loop", 0), ("loop", 1), ("odd", 1), ("loop", 2), ("loop", 3), ("odd", 3)]
+    assert seen == [*turns, ("scan", 0), ("scan", 1), ("scan", 2)], seen
+
+    @jax.custom_vjp
+    def printed(x: jax.Array) -> jax.Array:
+        return x
+
+    def backwards(_: None, slope: jax.Array) -> tuple[jax.Array]:
+        jax.debug.callback(lambda s: seen.append(np.asarray(s)), slope)
+        return (slope,)
+
+    printed.defvjp(lambda x: (x, None), backwards)
+    seen.clear()
+    slopes = jax.jit(jax.vmap(jax.grad(lambda x: printed(x) ** 3)))(x[0])
+    jax.effects_barrier()
+    np.testing.assert_allclose(slopes, 3 * x[0] ** 2, rtol=1e-6)
+    np.testing.assert_allclose(sorted(seen), sorted(3 * x[0] ** 2), rtol=1e-6)
+
+
+def python_that_fails() -> None:
+    """What it says is the error's; other shapes than it was said to give are an error."""
+
+    def wrong(v: np.ndarray) -> np.ndarray:
+        raise ValueError(f"{v.shape} is no good")
+
+    x = np.ones((2, 3), np.float32)
+    like = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    for function, text in ((wrong, "(2, 3) is no good"), (np.sum, "Incorrect output shape")):
+        call = functools.partial(jax.pure_callback, function, like)
+        said = _refused(lambda call=call: jax.block_until_ready(jax.jit(call)(x)))
+        assert "Python that the program calls failed" in said, said
+        assert text in said, said
+    sine = jax.jit(lambda v: jax.pure_callback(np.sin, like, v))
+    executable = sine.lower(x).compile().runtime_executable()
+    assert "calls Python of this process" in _refused(executable.serialize)
+    try:
+        edgec.plugins.jax.compiled(sine, x, output="never.vmfb")
+    except UsageError as error:
+        said = str(error)
+    assert "Python that it calls" in said, said
+    assert not Path("never.vmfb").exists()
+
+
+def python_without_a_cpu() -> None:
+    said = _refused(lambda: jax.jit(lambda v: jax.debug.print("{}", v))(1.0))
+    assert "start with JAX_PLATFORMS=edgec,cpu" in said, said
+
+
 def _children() -> Iterator[int]:
     """The numbers of this process's children."""
     for status in Path("/proc").glob("[0-9]*/stat"):
@@ -623,6 +718,7 @@ PROGRAMS: dict[str, Callable[[], None]] = {
             checkpoints_of_orbax,
             compiler_that_dies,
         ),
+        *(python_that_programs_call, python_that_fails, python_without_a_cpu),
     )
 }
 

@@ -24,7 +24,7 @@ TOGETHER = (
     *("donation_to_a_call_that_fails", "training_in_place", "what_a_program_costs"),
     *("arrays_that_are_not_donated", "calls_that_go_on", "failure_of_a_call_that_goes_on"),
     *("compiler_that_dies", "solvers_whose_loop_gives_all_it_carries"),
-    "products_by_a_named_algorithm",
+    *("products_by_a_named_algorithm", "python_without_a_cpu"),
 )
 
 
@@ -62,6 +62,13 @@ def test_an_executable_goes_to_another_process_as_bytes(run: Run, tmp_path: Path
         done = run(PROGRAMS, program, EXECUTABLE=file, EDGEC_CACHE_DIR=str(tmp_path / cache))
         wrong = outcomes(done)[program]
         assert not wrong, wrong
+
+
+@pytest.mark.parametrize("devices", ["cpu", pytest.param("vulkan", marks=pytest.mark.vulkan)])
+def test_programs_call_python(run: Run, devices: str) -> None:
+    given = {"JAX_PLATFORMS": "edgec,cpu", "EDGEC_JAX_DEVICES": devices}
+    names = ("python_that_programs_call", "python_that_fails")
+    assert outcomes(run(PROGRAMS, *names, **given)) == dict.fromkeys(names, "")
 
 
 def test_checkpoints_of_orbax_are_kept_and_read(run: Run) -> None:

@@ -13,7 +13,7 @@ TOGETHER = (
     *("data_parallel_step", "transformer_block", "results_that_nobody_cuts"),
     *("results_that_are_whole", "collectives", "sums_of_every_type", "loops_of_fixed_rounds"),
     *("devices_in_another_order", "devices_in_any_order", "some_of_the_devices", "pmap"),
-    "arrays_in_parts",
+    *("arrays_in_parts", "python_that_programs_call"),
     *("operations_along_axes_that_are_cut", "axes_by_hand_and_not"),
     *("donated_arrays", "calls_that_go_on", "nothing_at_all", "numbers_of_sixteen_bits"),
     *("loops_that_speak", "branches_that_speak", "devices_that_do_not_agree"),

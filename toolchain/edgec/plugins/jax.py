@@ -64,6 +64,12 @@ def compiled(jitted: Any, *args: Any, output: Path | str, **kwargs: Any) -> "Mod
             hint="edgec compile MODEL --mesh=x=2 writes a program for several devices",
         )
     made = Store().kept(executable.fingerprint.decode())
+    if made.spread is not None:
+        raise UsageError(
+            "the call is several functions of its module, with something in between that JAX's "
+            "platform does: Python that it calls, or what devices say to each other",
+            hint="leave callbacks (jax.debug.print and its like) and shard_map out",
+        )
     with write_atomically(Path(output)) as stream:
         stream.write(made.path.read_bytes())
     return Module.read(Path(output))

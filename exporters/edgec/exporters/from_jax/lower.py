@@ -14,14 +14,13 @@ from edgec.exporters.from_jax.refusals import (
     refuse_primitives,
 )
 from edgec.exporters.from_jax.rules import lowering_rules
+from edgec.exporters.mesh.calls import MARKERS
 from edgec.runtime.errors import UnsupportedOp
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 __all__ = ["Lowered", "cut_of", "lower", "lower_for_mesh"]
 
 _ASSERTIONS = {"shape_assertion"}
-_MARKERS = {"Sharding", "annotate_device_placement", "LayoutConstraint"}
-"""Custom calls that return their operand and only advise XLA."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +180,7 @@ def _checked_here() -> tuple[Any, ...]:
     """JAX's own refusals that edgec's look at the result replaces."""
     from jax import export
 
-    return tuple(export.DisabledSafetyCheck.custom_call(target) for target in sorted(_MARKERS))
+    return tuple(export.DisabledSafetyCheck.custom_call(target) for target in sorted(MARKERS))
 
 
 def _cleaned(serialized: bytes, name: str) -> bytes:
@@ -194,7 +193,7 @@ def _cleaned(serialized: bytes, name: str) -> bytes:
         def look(operation: Any) -> Any:
             if operation.name == "stablehlo.custom_call":
                 target = ir.StringAttr(operation.attributes["call_target_name"]).value
-                if target in _ASSERTIONS or target in _MARKERS:
+                if target in _ASSERTIONS or target in MARKERS:
                     doomed.append(operation)
             return ir.WalkResult.ADVANCE
 

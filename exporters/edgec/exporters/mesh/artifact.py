@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from edgec.exporters.entry import plain_entry
+from edgec.exporters.mesh.calls import MARKERS, target_of
 from edgec.exporters.mesh.one_mesh import make_one_mesh
+from edgec.exporters.mesh.tokens import plain_tokens
+from edgec.toolchain.ir.functions import inside
 
 __all__ = ["read"]
 
@@ -40,6 +43,8 @@ def read(request: Mapping[str, Any]) -> dict[str, Any]:
         names = [ir.StringAttr(each.attributes["sym_name"]).value for each in functions]
         main = functions[names.index("main")]
         given = plain_entry(ir, module, main)
+        plain_tokens(functions)
+        _take_out_advice(functions)
         meshes = _meshes_of(main, "arg_attrs", len(main.regions[0].blocks[0].arguments))
         meshes += _meshes_of(main, "res_attrs", len(given))
         placed = make_one_mesh(module, functions)
@@ -60,6 +65,17 @@ def read(request: Mapping[str, Any]) -> dict[str, Any]:
         passmanager.PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)
         _write(module, Path(request["plain"]))
         return found
+
+
+def _take_out_advice(functions: Sequence[Any]) -> None:
+    """Take out calls that only advise XLA: on several devices Shardy's notes are in their place."""
+    from jaxlib.mlir import ir
+
+    for function in functions:
+        for operation in list(inside(function)):
+            if target_of(ir, operation) in MARKERS:
+                operation.results[0].replace_all_uses_with(operation.operands[0])
+                operation.erase()
 
 
 def _write(module: Any, path: Path) -> None:

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.exporters.from_jax.refusals import place_of_location, refuse_custom_calls
-from edgec.exporters.mesh.loops import LOOP, kind_of
+from edgec.exporters.mesh.calls import LOOP, target_of
+from edgec.exporters.mesh.loops import kind_of
+from edgec.exporters.mesh.ways import Callback
 from edgec.runtime.errors import UnsupportedOp
 from edgec.runtime.mesh.collectives import OPERATIONS
-from edgec.runtime.mesh.plan import COLLECTIVES, Collective
+from edgec.runtime.mesh.plan import CALLBACK, COLLECTIVES, Collective
 from edgec.toolchain.ir.functions import find_function, inside
 from edgec.toolchain.stablehlo import parse_stablehlo
 
@@ -83,13 +85,13 @@ class Cut:
 
     Attributes:
         arguments: how many it takes; their values are the first.
-        steps: parts, collectives, loops and branches.
+        steps: parts, collectives, calls of the host's code, loops and branches.
         types: of each value by its number: shape and MLIR's name of its elements.
         results: the values that the whole gives.
     """
 
     arguments: int
-    steps: tuple[Part | Collective | Flow, ...]
+    steps: tuple[Part | Collective | Callback | Flow, ...]
     types: Mapping[int, tuple[tuple[int, ...], str]]
     results: tuple[int, ...]
 
@@ -118,7 +120,7 @@ def cut_program(text: str, name: str, *, weights: frozenset[int]) -> Cut:
     with ir.Context() as context, ir.Location.unknown():
         # The operations' order is all that copies have in common.
         module = parse_stablehlo(text, context)
-        refuse_custom_calls(module, name, but={LOOP})
+        refuse_custom_calls(module, name, but={LOOP, CALLBACK})
         return _Cutter(text, module, name, weights, "main").cut()
 
 
@@ -151,14 +153,14 @@ class _Cutter:
         returned = self._uses[-1]
         last = max((level for level in self._levels if level is not None), default=0)
         wanted = self._wanted(returned, last)
-        steps: list[Part | Collective | Flow] = []
+        steps: list[Part | Collective | Callback | Flow] = []
         for level in range(last + 1):
             outputs = [v for v in wanted if wanted[v] == level]
             if outputs:
                 steps.append(self._part(level, outputs))
             steps += [
-                self._collective(index) if operation.name in _NAMES else self._flow(index)
-                for index, operation in enumerate(self._operations)
+                self._between(index)
+                for index in range(len(self._operations))
                 if self._speaks[index] and self._levels[index] == level
             ]
         types = {number: self._type(value) for value, number in self._numbers.items()}
@@ -228,10 +230,27 @@ class _Cutter:
                 return 0
             return level + self._speaks[value.operation]
 
+        called = -1  # the level of the host's code that was called last: it keeps the order
         for operation, used, free in zip(self._operations, self._uses, self._free, strict=True):
-            del operation
-            levels.append(None if free else max(map(of, used), default=0))
+            level = max(map(of, used), default=0)
+            if self._calls_host(operation):
+                level = called = max(level, called + 1)
+            levels.append(None if free else level)
         return levels
+
+    def _calls_host(self, operation: Any) -> bool:
+        """Whether it calls the host's code, or is a loop or a branch in which that is called."""
+        from iree.compiler import ir
+
+        target = target_of(ir, operation)
+        return target == CALLBACK or (
+            target == LOOP
+            and any(
+                self._calls_host(inner)
+                for name in _ways_of(operation)
+                for inner in inside(find_function(self._module, name))
+            )
+        )
 
     def _wanted(self, returned: Sequence[_Value], last: int) -> dict[_Value, int]:
         """The values that parts give to others, and which part gives them, in order."""
@@ -363,6 +382,29 @@ class _Cutter:
             operation.erase()
         return True
 
+    def _between(self, index: int) -> Collective | Callback | Flow:
+        from iree.compiler import ir
+
+        operation = self._operations[index]
+        if operation.name in _NAMES:
+            return self._collective(index)
+        is_callback = target_of(ir, operation) == CALLBACK
+        return self._callback(index) if is_callback else self._flow(index)
+
+    def _callback(self, index: int) -> Callback:
+        from iree.compiler import ir
+
+        operation = self._operations[index]
+        made = [_Value(index, place) for place in range(len(operation.results))]
+        number, every = ir.StringAttr(operation.attributes["backend_config"]).value.split()
+        return Callback(
+            number=int(number),
+            every=every == "1",
+            inputs=tuple(self._given(self._known[value]) for value in operation.operands),
+            outputs=tuple(map(self._number, made)),
+            arrays=tuple(map(self._type, made)),
+        )
+
     def _collective(self, index: int) -> Collective:
         from iree.compiler import ir
 
@@ -402,8 +444,6 @@ class _Cutter:
         from iree.compiler import ir
 
         operation = self._operations[index]
-        called = ir.ArrayAttr(operation.attributes["called_computations"])
-        names = [ir.FlatSymbolRefAttr(each).value for each in called]
         given = [self._known[value] for value in operation.operands]
         return Flow(
             kind=kind_of(ir.StringAttr(operation.attributes["edgec.kind"]).value),
@@ -413,7 +453,7 @@ class _Cutter:
             ),
             cuts=tuple(
                 _Cutter(self._text, self._module, self._name, frozenset(), name).cut()
-                for name in names
+                for name in _ways_of(operation)
             ),
             where=place_of_location(str(operation.location)) or "",
         )
@@ -445,9 +485,15 @@ def _speaks(operation: Any) -> bool:
     """Whether devices speak to each other in an operation: it stands between parts."""
     from iree.compiler import ir
 
-    if operation.name != "stablehlo.custom_call":
-        return operation.name in _NAMES
-    return bool(ir.StringAttr(operation.attributes["call_target_name"]).value == LOOP)
+    return operation.name in _NAMES or target_of(ir, operation) in (LOOP, CALLBACK)
+
+
+def _ways_of(operation: Any) -> list[str]:
+    """The functions that a loop or a branch goes through."""
+    from iree.compiler import ir
+
+    called = ir.ArrayAttr(operation.attributes["called_computations"])
+    return [str(ir.FlatSymbolRefAttr(each).value) for each in called]
 
 
 def _of(value: _Value, block: Any, operations: Sequence[Any]) -> Any:

@@ -14,8 +14,8 @@ _MOST = 20_000
 """Operations that unrolled loops may have together; what has more stays a loop."""
 
 
-def flatten(module: Any, main: Any) -> None:
-    """Inline every call in `main` and write out every counted loop in it, in place."""
+def flatten(module: Any, main: Any, *, loops: bool) -> None:
+    """Inline every call in `main` and write out every counted loop in it (`loops`), in place."""
     from jaxlib.mlir import ir
 
     functions = {
@@ -25,6 +25,8 @@ def flatten(module: Any, main: Any) -> None:
     }
     block = main.regions[0].blocks[0]
     _inline(block, functions)
+    if not loops:
+        return
     room = _MOST
     blocks = list(_blocks(block))
     waiting = [

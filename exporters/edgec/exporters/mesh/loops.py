@@ -11,15 +11,15 @@ On jaxlib's bindings; in the child (`shardy`).
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from edgec.exporters.mesh.calls import LOOP, target_of
 from edgec.exporters.mesh.whole import sharding_of
-from edgec.runtime.mesh.plan import COLLECTIVES
+from edgec.runtime.mesh.plan import CALLBACK, COLLECTIVES
 from edgec.toolchain.ir.functions import inside
 
-__all__ = ["LOOP", "kind_of", "put_back", "take_out"]
+__all__ = ["kind_of", "put_back", "take_out"]
 
-LOOP = "edgec.turns"
-"""The custom call that stands for a loop or a branch; `_KIND` says which."""
 _KIND = "edgec.kind"
+"""Of the custom call that stands for a loop or a branch: which."""
 _FLOWS = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 _SPOKEN = frozenset(f"stablehlo.{kind}" for kind in COLLECTIVES)
 
@@ -40,11 +40,13 @@ def take_out(module: Any, functions: Sequence[Any]) -> None:
 
 def _may_speak(flow: Any) -> bool:
     """Whether devices speak in it, or it has to do with arrays that are cut."""
+    from jaxlib.mlir import ir
+
     values = [*flow.operands, *flow.results]
     for operation in inside(flow):
         if operation.name in _SPOKEN or operation.name.startswith("sdy."):
             return True
-        if _is_taken_out(operation):
+        if target_of(ir, operation) in (LOOP, CALLBACK):
             return True
         values += [*operation.operands, *operation.results]
     return any(_is_cut(sharding_of(value)) for value in values)
@@ -62,9 +64,7 @@ def _is_cut(sharding: Any | None) -> bool:
 def _is_taken_out(operation: Any) -> bool:
     from jaxlib.mlir import ir
 
-    if operation.name != "stablehlo.custom_call":
-        return False
-    return bool(ir.StringAttr(operation.attributes["call_target_name"]).value == LOOP)
+    return target_of(ir, operation) == LOOP
 
 
 def _captured(flow: Any) -> list[Any]:
@@ -222,12 +222,16 @@ def put_back(functions: Mapping[str, Any], *, speaking_too: bool = False) -> Non
     Functions of a loop within were made before those around it. With `speaking_too` all become
     loops and branches.
     """
+    from jaxlib.mlir import ir
+
     speaking: dict[str, bool] = {}
 
     def speaks(name: str) -> bool:
         if name not in speaking:
             speaking[name] = any(
-                operation.name in _SPOKEN or any(map(speaks, _called_by(operation)))
+                operation.name in _SPOKEN
+                or target_of(ir, operation) == CALLBACK
+                or any(map(speaks, _called_by(operation)))
                 for operation in inside(functions[name])
             )
         return speaking[name]

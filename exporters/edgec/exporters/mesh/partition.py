@@ -9,7 +9,7 @@ import fnmatch
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 from edgec.exporters.from_jax.refusals import place_of_location
 from edgec.exporters.mesh.asking import Shardy, uneven
 from edgec.exporters.mesh.cut import Cut, Flow, Part, cut_program
-from edgec.exporters.mesh.ways import Turns, Way, collectives_within
+from edgec.exporters.mesh.ways import Callback, Step, Turns, Way, collectives_within
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError, UnsupportedOp, UsageError
@@ -83,6 +83,11 @@ class Sharded:
                     where=first.where or step.where or None,
                     hint="give the loop a fixed number of rounds, which are written out (up to "
                     "20,000 operations), or take it out of the loop",
+                )
+            if isinstance(step, Callback):
+                raise UnsupportedOp(
+                    f"{self.signature.name} calls Python, which is not there where it runs",
+                    hint="leave the callback out",
                 )
             steps.append(step)
         return Route(
@@ -393,15 +398,18 @@ class _Naming:
     weights: Mapping[str, np.ndarray]
 
 
-def _steps(
-    made: Cut, naming: _Naming, parts: list[TracedFunction]
-) -> list[Call | Collective | Turns]:
+def _steps(made: Cut, naming: _Naming, parts: list[TracedFunction]) -> list[Step]:
     """The steps of a cut; parts are added to those that there are."""
-    steps: list[Call | Collective | Turns] = []
+    steps: list[Step] = []
     number, roles = naming.number, naming.roles
     for step in made.steps:
         if isinstance(step, Collective):
             steps.append(_renumbered(step, number))
+            continue
+        if isinstance(step, Callback):
+            inputs = tuple(number[value] for value in step.inputs)
+            outputs = tuple(number[value] for value in step.outputs)
+            steps.append(replace(step, inputs=inputs, outputs=outputs))
             continue
         if isinstance(step, Flow):
             steps.append(

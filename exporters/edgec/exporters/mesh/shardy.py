@@ -71,7 +71,7 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(mesh, dict):
             return mesh
         main = _functions(module)["main"]
-        flatten(module, main)
+        flatten(module, main, loops=math.prod(axes.values()) > 1)
         _run(module, _CLEAN)
         lifted = _lift(main, Path(request["weights"])) if request["lift"] else 0
         _shard(main, mesh, request["shardings"])

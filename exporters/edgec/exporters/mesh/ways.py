@@ -1,6 +1,7 @@
 """What devices do in which order, with loops and branches in which they speak to each other.
 
-A route (`edgec.runtime.mesh.plan`) has neither; a way without any becomes one.
+A route (`edgec.runtime.mesh.plan`) has neither, nor calls of the host's code; a way without any
+becomes one.
 """
 
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 
 from edgec.runtime.mesh.plan import Call, Collective
 
-__all__ = ["FLOWS", "Turns", "Way", "collectives_within"]
+__all__ = ["FLOWS", "Callback", "Step", "Turns", "Way", "collectives_within"]
 
 FLOWS = ("while", "case", "if")
 """What has ways of its own, as StableHLO calls it."""
@@ -36,6 +37,29 @@ class Turns:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Callback:
+    """A call of the host's own code, in the program's order.
+
+    Attributes:
+        number: which, as the host counts them.
+        every: whether each device calls with its own values; else the first does, and all get what
+            it is given.
+        inputs: the values that are given.
+        outputs: the values that it makes.
+        arrays: the shape of each output and MLIR's name of its elements.
+    """
+
+    number: int
+    every: bool
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    arrays: tuple[tuple[tuple[int, ...], str], ...]
+
+
+Step = Call | Collective | Turns | Callback
+
+
+@dataclass(frozen=True, kw_only=True)
 class Way:
     """Steps in order; values have numbers, the inputs' first.
 
@@ -47,7 +71,7 @@ class Way:
 
     inputs: int
     outputs: tuple[int, ...]
-    steps: tuple[Call | Collective | Turns, ...]
+    steps: tuple[Step, ...]
 
 
 def collectives_within(turns: Turns) -> Iterator[Collective]:

@@ -5,6 +5,8 @@ On jaxlib's bindings; in the child (`shardy`).
 
 from typing import Any
 
+from edgec.exporters.mesh.calls import target_of
+from edgec.runtime.mesh.plan import CALLBACK
 from edgec.toolchain.ir.functions import inside
 
 __all__ = ["NotCut", "make_whole", "sharding_of"]
@@ -57,7 +59,10 @@ def make_whole(function: Any) -> None:
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy
 
-    for operation in inside(function):
+    for operation in list(inside(function)):
+        if target_of(ir, operation) == CALLBACK:
+            _make_whole_around(operation)
+            continue
         if "sdy.sharding_rule" not in operation.attributes:
             _refuse_cut(operation)
             continue
@@ -86,6 +91,38 @@ def make_whole(function: Any) -> None:
             result.replace_all_uses_except(back.result, back.operation)
             given[index] = whole
         own["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(given)
+
+
+def _make_whole_around(operation: Any) -> None:
+    """Whole arrays for a call of the host's own code, and what it gives cut as it was."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy
+
+    for index, operand in enumerate(operation.operands):
+        whole = _whole(sharding_of(operand))
+        if whole is not None:
+            with ir.InsertionPoint(operation), operation.location:
+                operation.operands[index] = sdy.ReshardOp(operand, whole).result
+    if not _is_noted(operation):
+        return
+    given = _per_value(operation.attributes["sdy.sharding"])
+    del operation.attributes["sdy.sharding"]
+    for result, wanted in zip(operation.results, given, strict=False):
+        if _whole(wanted) is not None:
+            with ir.InsertionPoint.after(operation), operation.location:
+                back = sdy.ReshardOp(result, wanted)
+            result.replace_all_uses_except(back.result, back.operation)
+
+
+def _whole(sharding: Any | None) -> Any | None:
+    """The sharding with all axes whole; None where they are."""
+    from jaxlib.mlir.dialects import sdy
+
+    dims = [] if sharding is None else list(sharding.dimension_shardings)
+    if sharding is None or not any(len(list(sdy.DimensionShardingAttr(d).axes)) for d in dims):
+        return None
+    whole = [sdy.DimensionShardingAttr.get([], is_closed=True)] * len(dims)
+    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, whole)
 
 
 def _moved(operation: Any, rule: Any) -> set[int]:
@@ -127,10 +164,7 @@ def _is_ours(operation: Any) -> bool:
     """Whether it stands for what edgec writes later, whose operands are cut as they have to be."""
     from jaxlib.mlir import ir
 
-    if operation.name != "stablehlo.custom_call":
-        return False
-    target = ir.StringAttr(operation.attributes["call_target_name"]).value
-    return bool(target.startswith("edgec."))
+    return target_of(ir, operation).startswith("edgec.")
 
 
 def _is_noted(operation: Any) -> bool:

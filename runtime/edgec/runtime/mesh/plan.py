@@ -13,7 +13,7 @@ from typing import Any
 from edgec.runtime.errors import ProgramError, UsageError
 from edgec.runtime.signature import Signature
 
-__all__ = ["COLLECTIVES", "Call", "Collective", "Mesh", "Plan", "Route", "Sharding"]
+__all__ = ["CALLBACK", "COLLECTIVES", "Call", "Collective", "Mesh", "Plan", "Route", "Sharding"]
 
 COLLECTIVES = (
     "all_reduce",
@@ -24,6 +24,9 @@ COLLECTIVES = (
     "collective_broadcast",
 )
 """What devices say to each other, as StableHLO calls it."""
+CALLBACK = "edgec.callback"
+"""The custom call of the host's own code, where a program is developed. Its `backend_config` says
+which, and whether every device calls it (1), or the first for all (0)."""
 
 _SCHEMA = 1
 

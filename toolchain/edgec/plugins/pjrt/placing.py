@@ -8,8 +8,8 @@ last.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from edgec.exporters.mesh.ways import Turns, Way
-from edgec.runtime.mesh.plan import Call, Collective
+from edgec.exporters.mesh.ways import Step, Way
+from edgec.runtime.mesh.plan import Collective
 
 __all__ = ["in_places"]
 
@@ -24,7 +24,7 @@ def in_places(way: Way, placed: Sequence[Sequence[int]]) -> Way:
     """
     free = max([way.inputs - 1, *way.outputs, *(n for s in way.steps for n in _made(s))]) + 1
     taken = {}
-    first: list[Call | Collective | Turns] = []
+    first: list[Step] = []
     for value, order in enumerate(placed[: way.inputs]):
         if order:
             pairs = tuple((device, place) for place, device in enumerate(order))
@@ -45,11 +45,11 @@ def _moved(value: int, made: int, pairs: tuple[tuple[int, int], ...]) -> Collect
     return Collective(kind="collective_permute", input=value, output=made, groups=pairs)
 
 
-def _made(step: Call | Collective | Turns) -> tuple[int, ...]:
+def _made(step: Step) -> tuple[int, ...]:
     return (step.output,) if isinstance(step, Collective) else step.outputs
 
 
-def _taking(step: Call | Collective | Turns, taken: dict[int, int]) -> Call | Collective | Turns:
+def _taking(step: Step, taken: dict[int, int]) -> Step:
     if isinstance(step, Collective):
         return replace(step, input=taken.get(step.input, step.input))
     return replace(step, inputs=tuple(taken.get(value, value) for value in step.inputs))

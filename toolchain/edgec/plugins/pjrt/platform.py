@@ -78,6 +78,8 @@ def _options() -> dict[str, str]:
             f"{DEVICES_VARIABLE}={devices} names the device {unknown[0]!r}",
             hint=f"it takes {', '.join(_DRIVERS)}, with commas between",
         )
+    from edgec.plugins.pjrt.callbacks import address
+
     refused = os.environ.get(REFUSED_VARIABLE, "error")
     if refused not in _REFUSED:
         raise UsageError(
@@ -86,6 +88,7 @@ def _options() -> dict[str, str]:
     return {
         "devices": devices,
         "refused": refused,
+        "python": str(address()),
         "compiler": "\n".join((sys.executable, "-m", "edgec.plugins.pjrt.server")),
     }
 
@@ -97,6 +100,7 @@ def _lower_as_edgec_does(platform: str, devices: str) -> None:
     from jax._src.interpreters import mlir
 
     from edgec.exporters.from_jax.rules import lowering_rules
+    from edgec.plugins.pjrt.callbacks import lower_callbacks
 
     several = "," in devices
     for primitive, rule in lowering_rules():
@@ -107,6 +111,7 @@ def _lower_as_edgec_does(platform: str, devices: str) -> None:
     # Where there is one device, shardings are calls that are easily taken out; where there are more
     # they say how programs are cut, in Shardy's own dialect.
     jax.config.update("jax_use_shardy_partitioner", several)
+    lower_callbacks(platform)
     source_info_util.register_exclusion(str(Path(__file__).parents[2]))
 
 

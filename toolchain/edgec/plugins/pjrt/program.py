@@ -8,6 +8,7 @@ from typing import Any
 
 from edgec import toolchain
 from edgec.exporters.entry import plain_entry
+from edgec.exporters.mesh.calls import MARKERS
 from edgec.plugins.pjrt import FUNCTION
 from edgec.plugins.pjrt.arrays import NARROW_NUMBERS, arrays_as_numbers
 from edgec.targets import for_capability
@@ -24,8 +25,6 @@ DONATED = ("jax.buffer_donor", _ALIASED)
 """Attributes of an argument whose memory is given away."""
 _ADVICE = ("mhlo.", "jax.", "tf.", "sdy.", "xla.")
 """What attributes for XLA begin with."""
-_MARKERS = {"Sharding", "annotate_device_placement", "LayoutConstraint"}
-"""Custom calls that return their operand and only advise XLA."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +154,7 @@ def _take_advice(module: Any) -> tuple[tuple[int, ...], dict[int, int]]:
     def look(operation: Any) -> Any:
         if operation.name == "stablehlo.custom_call":
             target = ir.StringAttr(operation.attributes["call_target_name"]).value
-            if target in _MARKERS:
+            if target in MARKERS:
                 doomed.append(operation)
         return ir.WalkResult.ADVANCE
 

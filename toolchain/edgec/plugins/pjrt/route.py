@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from edgec.exporters.mesh.ways import FLOWS, Turns, Way
-from edgec.plugins.pjrt.arrays import NUMBERS
+from edgec.exporters.mesh.ways import FLOWS, Callback, Turns, Way
+from edgec.plugins.pjrt.arrays import NUMBERS, arrays_as_numbers
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import UnsupportedOp
 from edgec.runtime.mesh.plan import COLLECTIVES, Call, Collective
@@ -12,6 +12,7 @@ __all__ = ["functions_of", "way_as_numbers"]
 
 _CALL = 0
 _KINDS = {kind: number for number, kind in enumerate((*COLLECTIVES, *FLOWS), start=1)}
+_CALLBACK = len(_KINDS) + 1
 _REDUCTIONS = {
     name: number
     for number, name in enumerate(("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
@@ -68,6 +69,10 @@ class _Writer:
             elif isinstance(step, Collective):
                 numbers += _collective(step, types[step.input])
                 types[step.output] = types[step.input]
+            elif isinstance(step, Callback):
+                arrays = [(DType.from_mlir(element), shape) for shape, element in step.arrays]
+                numbers += self._callback(step, arrays)
+                types.update(zip(step.outputs, (dtype for dtype, _ in arrays), strict=True))
             else:
                 written, given = self._turns(step, [types[value] for value in step.inputs])
                 numbers += written
@@ -81,6 +86,14 @@ class _Writer:
         yield from (_CALL, place, int(step.numbered), len(step.inputs), len(step.outputs))
         yield from step.inputs
         yield from step.outputs
+
+    def _callback(
+        self, step: Callback, arrays: Sequence[tuple[DType, Sequence[int]]]
+    ) -> Iterator[int]:
+        yield from (_CALLBACK, step.number, int(step.every), len(step.inputs), len(step.outputs))
+        yield from step.inputs
+        yield from step.outputs
+        yield from arrays_as_numbers(arrays)
 
     def _turns(self, step: Turns, given: list[DType]) -> tuple[list[int], list[DType]]:
         taken = given if step.kind == "while" else given[1:]

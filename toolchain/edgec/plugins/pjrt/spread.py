@@ -10,12 +10,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from edgec.runtime.mesh.plan import COLLECTIVES
+from edgec.runtime.mesh.plan import CALLBACK, COLLECTIVES
 from edgec.toolchain.fingerprint import digest
 
 __all__ = ["Spread", "cutters", "is_spread"]
 
-_WORDS = (b"sdy", *(kind.encode() for kind in COLLECTIVES))
+_WORDS = (b"sdy", CALLBACK.encode(), *(kind.encode() for kind in COLLECTIVES))
 _FOLDERS = ("exporters/mesh", "plugins/pjrt")
 
 
@@ -65,7 +65,7 @@ class Spread:
 
 
 def is_spread(program: bytes, devices: int) -> bool:
-    """Whether a portable artifact is for several devices, or at least speaks as if it were."""
+    """Whether a portable artifact is for several devices, speaks as if it were, or calls Python."""
     return devices > 1 or any(word in program for word in _WORDS)
 
 
