@@ -1,7 +1,7 @@
 """JAX's own test files on XLA's CPU and on edgec: how many cases pass there, and what is missing.
 
 python -m benchmarks.jax_tests TESTS [--sample=60] [--seed=0] [--files=lax_test,nn_test]
-    [--drawn=16] [--held-out] [--several] [--again]
+    [--drawn=16] [--held-out] [--several] [--later] [--again]
 
 TESTS is the folder `tests` of JAX's sources at the version that is installed
 (`git clone -b jax-vVERSION`, outside of this repository). Each file's cases are drawn by the seed
@@ -9,7 +9,9 @@ and run on both platforms. What was run is kept in build/jax_tests, and the page
 from all that is there: what another seed draws comes to what was drawn before. With `--held-out`
 cases are drawn among those that were never run, and counted apart: nothing was mended for them.
 With `--drawn` the files themselves are drawn by the seed, among others than the usual ones; with
-`--several` they are those of what several devices compute, of which there are eight.
+`--several` they are those of what several devices compute, of which there are eight; with `--later`
+those that were drawn among all files that had never been run, with as many devices as each asks
+for, and what came of a case at first is kept.
 """
 
 import argparse
@@ -22,8 +24,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks.jax_tests.cases import listed, tried
-from benchmarks.jax_tests.report import FILES, OTHERS, SEVERAL, page
+from benchmarks.jax_tests.cases import devices_of, listed, tried
+from benchmarks.jax_tests.report import FILES, LATER, OTHERS, SEVERAL, page
 from benchmarks.standing import measured_at
 from edgec.plugins.pjrt.platform import DEVICES_VARIABLE
 
@@ -32,6 +34,7 @@ PAGE = ROOT / "docs" / "benchmarks_jax.md"
 KEPT = ROOT / "build" / "jax_tests"
 HELD_OUT = KEPT / "held_out"
 TOGETHER = KEPT / "several"
+DRAWN_LATER = KEPT / "later"
 _DEVICES = 8
 _TOGETHER = 20
 """Cases that share a process, after which what came of them is kept."""
@@ -44,14 +47,15 @@ def _kept(folder: Path) -> dict[str, dict[str, dict[str, dict[str, str]]]]:
 def _write() -> None:
     """The page, with the commit of every case on edgec."""
     results, held_out, several = _kept(KEPT), _kept(HELD_OUT), _kept(TOGETHER)
+    later = _kept(DRAWN_LATER)
     cases = [
         case
-        for part in (results, held_out, several)
+        for part in (results, held_out, several, later)
         for found in part.values()
         for case in found["edgec"].values()
     ]
     measured = list(dict.fromkeys(each["commit"] for each in cases))
-    PAGE.write_text(page(results, held_out, several, metadata.version("jax"), measured))
+    PAGE.write_text(page(results, held_out, several, later, metadata.version("jax"), measured))
 
 
 def _run(
@@ -62,7 +66,9 @@ def _run(
         for start in range(0, len(cases), _TOGETHER):
             part = cases[start : start + _TOGETHER]
             for case, outcome in tried(file, platform, part):
-                found[platform][case] = {**outcome, "commit": measured_at()}
+                before = found[platform].get(case, outcome)
+                first = before.get("first", before["outcome"])
+                found[platform][case] = {**outcome, "first": first, "commit": measured_at()}
                 print(file.stem, platform, case, outcome["outcome"], flush=True)
             (kept / f"{file.stem}.json").write_text(json.dumps(found))
 
@@ -78,16 +84,23 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="what failed on edgec, alone")
     parser.add_argument("--held-out", action="store_true", help="of cases that were never run")
     parser.add_argument("--several", action="store_true", help="of what several devices compute")
+    parser.add_argument("--later", action="store_true", help="of files that were never run")
     asked = parser.parse_args()
     if asked.several:
         os.environ[DEVICES_VARIABLE] = ",".join(["cpu"] * _DEVICES)
     kept = TOGETHER if asked.several else HELD_OUT if asked.held_out else KEPT
+    if asked.later:
+        kept = DRAWN_LATER
     kept.mkdir(parents=True, exist_ok=True)
     files = list(SEVERAL) if asked.several else asked.files.split(",")
     if asked.drawn:
         files = random.Random(asked.seed).sample(OTHERS, asked.drawn)
+    if asked.later:
+        files = list(LATER)
     for name in filter(None, files):
         file = asked.tests / f"{name}.py"
+        if asked.later:
+            os.environ[DEVICES_VARIABLE] = ",".join(["cpu"] * devices_of(file))
         found: dict[str, dict[str, Any]] = _kept(kept).get(name, {"cpu": {}, "edgec": {}})
         if asked.again:
             failed = [case for case, each in found["edgec"].items() if each["outcome"] == "failed"]

@@ -2,16 +2,25 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["listed", "tried"]
+__all__ = ["devices_of", "listed", "tried"]
 
 ROOT = Path(__file__).resolve().parents[2]
 _SECONDS = 300
+_PLATFORMS = {"cpu": "cpu", "edgec": "edgec,cpu"}
+"""What JAX is told; callbacks into Python get arrays of XLA's CPU on any platform."""
 _DIED = "the process died"
+
+
+def devices_of(file: Path) -> int:
+    """How many devices a file asks for."""
+    asked = re.search(r"request_cpu_devices\((\d+)\)", file.read_text(encoding="utf-8"))
+    return int(asked[1]) if asked else 1
 
 
 def listed(file: Path) -> list[str]:
@@ -55,7 +64,7 @@ def _child(
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "benchmarks.jax_tests.child", str(file), *words],
-        env={**os.environ, "JAX_PLATFORMS": platform},
+        env={**os.environ, "JAX_PLATFORMS": _PLATFORMS[platform]},
         cwd=ROOT,
         input=stdin,
         capture_output=True,

@@ -27,7 +27,7 @@ def main() -> None:
 
         edgec.plugins.jax.initialize()
     # What stands in brackets behind a name holds addresses, which are others in each process.
-    cases = {case.id().partition(".")[2].partition(" ")[0]: case for case in _cases(Path(file))}
+    cases = {case.id().partition(".")[2].split()[0]: case for case in _cases(Path(file))}
     if what == "list":
         print(json.dumps(sorted(cases)))
         return

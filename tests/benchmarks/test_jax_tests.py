@@ -49,7 +49,9 @@ def test_shares_are_of_what_passes_on_the_other_platform() -> None:
     results["qdwh_test"] = {"cpu": {"f": good}, "edgec": {"f": bad}}
     held_out = {"nn_test": {"cpu": {"e": good}, "edgec": {"e": good}}}
     several = {"pjit_test": {"cpu": {"g": good, "h": good}, "edgec": {"g": good, "h": bad}}}
-    text = page(results, held_out, several, "1.2", ["0123456789"])
+    mended = {**good, "first": "failed"}
+    later = {"core_test": {"cpu": {"i": good, "j": good}, "edgec": {"i": mended, "j": good}}}
+    text = page(results, held_out, several, later, "1.2", ["0123456789"])
     assert "**1 of 2 pass (50.0%)" in text
     assert "| `lax_test.py` | 4 | 3 | 1 | 1 | 50.0% |" in text
     assert "1 of 49 other files" in text
@@ -57,6 +59,8 @@ def test_shares_are_of_what_passes_on_the_other_platform() -> None:
     assert "| `qdwh_test.py` | 1 | 1 | 0 | 0 | 0.0% |" in text
     assert "| `pjit_test.py` | 2 | 2 | 1 | 0 | 50.0% |" in text
     assert "| 3 | `edgec: no f8 at N` |" in text
+    assert "At first 1 of 2 pass (50.0%), " in text
+    assert "| `core_test.py` | 2 | 2 | 2 | 0 | 100.0% |" in text
     assert "(`--held-out`): **1 of 1 pass (100.0%)**" in text
     assert "| `nn_test.py` | 1 | 1 | 1 | 0 | 100.0% |" in text
     assert "Measured at commit 0123456789." in text
