@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from edgec.exporters.mesh.artifact import read
+from edgec.exporters.mesh.calls import target_of
 from edgec.exporters.mesh.even import make_even, takes_even
 from edgec.exporters.mesh.flatten import flatten
 from edgec.exporters.mesh.leading import lead
@@ -29,6 +30,7 @@ from edgec.exporters.mesh.unsummed import (
     write_out,
 )
 from edgec.exporters.mesh.whole import NotCut, make_whole
+from edgec.runtime.mesh.plan import CALLBACK
 from edgec.toolchain.ir.functions import inside
 
 __all__ = ["main"]
@@ -71,7 +73,9 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(mesh, dict):
             return mesh
         main = _functions(module)["main"]
-        flatten(module, main, loops=math.prod(axes.values()) > 1)
+        # One device that is here for the host's code alone has nobody to speak to in a loop.
+        is_alone = math.prod(axes.values()) == 1 and _calls_host(module)
+        flatten(module, main, loops=not is_alone)
         _run(module, _CLEAN)
         lifted = _lift(main, Path(request["weights"])) if request["lift"] else 0
         _shard(main, mesh, request["shardings"])
@@ -122,6 +126,12 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
             Path(request["shown"]).write_bytes(_shown(module, math.prod(axes.values())))
         del context
         return found
+
+
+def _calls_host(module: Any) -> bool:
+    from jaxlib.mlir import ir
+
+    return any(target_of(ir, each) == CALLBACK for each in inside(module.operation))
 
 
 def _shown(module: Any, devices: int) -> bytes:

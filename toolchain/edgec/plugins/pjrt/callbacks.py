@@ -81,6 +81,7 @@ def _written(
     del returns_token, sharding
     from jax._src import sharding_impls, xla_bridge
     from jax._src.interpreters import mlir
+    from jaxlib.mlir import ir
 
     try:
         xla_bridge.local_devices(backend="cpu")
@@ -100,7 +101,10 @@ def _written(
     by_hand = isinstance(ctx.module_context.axis_context, sharding_impls.SPMDAxisContext)
     written = mlir.custom_call(
         CALLBACK,
-        result_types=[mlir.aval_to_ir_type(ctx.module_context, aval) for aval in result_avals],
+        result_types=[
+            ir.RankedTensorType.get(aval.shape, mlir.dtype_to_ir_type(np.dtype(aval.dtype)))
+            for aval in result_avals
+        ],
         operands=list(operands),
         backend_config=f"{number} {int(partitioned or by_hand)}",
         has_side_effect=has_side_effect,
