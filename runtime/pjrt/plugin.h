@@ -142,6 +142,12 @@ struct pjrt_client {
   size_t device_count;
   pjrt_compiler compiler;
   char *refused; /* what becomes of a program that edgec refuses: "error", or "xla" */
+  /* How GPUs speak to each other (`nccl.h`): */
+  char *nccl_files;         /* where NCCL may be, a line each */
+  pthread_mutex_t speaking; /* for what follows, and held while devices are given a collective */
+  struct pjrt_nccl *nccl;   /* NULL: not needed yet, or not here */
+  bool is_told_of_host;     /* that the host's memory is in between */
+  edgert_device *host;      /* a processor, where it is; NULL: not needed yet */
 };
 
 /* --- buffers ---------------------------------------------------------------------------------- */
@@ -224,6 +230,7 @@ struct pjrt_executable {
   pjrt_route *route;                         /* NULL: the function is all that is done */
   pjrt_part route_bytes, outputs_bytes;      /* as they were read */
   edgert_tensor *numbers[PJRT_MAX_DEVICES];  /* with a route: the device's, a u32 without axes */
+  bool is_on_cpus;                           /* with a route: devices' memory is the host's */
   const char **shardings;                    /* of arguments, then results; NULL: it has none */
   size_t *sharding_sizes;
   char *sharding_bytes;

@@ -1,13 +1,18 @@
 /* A call of a program for several devices: every step is made on each of them, one after the other.
  *
  * Processors' devices compute on the same cores, each on all of them, so that taking turns costs
- * nothing, and between two steps nobody waits for anybody. In a loop or branch only some devices may
- * be there: those whose own numbers say so. A collective needs all of its devices, or none.
+ * nothing, and between two steps nobody waits for anybody. GPUs are given all that they have to do
+ * without waiting for it, what they say to each other included, and work side by side. In a loop or
+ * branch only some devices may be there: those whose own numbers say so. A collective needs all of
+ * its devices, or none.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "nccl.h"
 #include "route.h"
+
+#define WALK_TURN 100 /* milliseconds for which one device is waited for before the next is */
 
 /* A route on its way, with what each device has of each value; NULL: not yet, or not any more. */
 typedef struct walk {
@@ -37,8 +42,8 @@ static pjrt_error *call_part(walk *self, const pjrt_step *step, size_t device) {
     self->cells[count++] =
         (edgert_value){.kind = EDGERT_TENSOR, .as = {.tensor = self->executable->numbers[device]}};
   edgert_value *results = self->cells + count;
-  if (edgert_session_call(self->executable->sessions[device], step->function, self->cells, count,
-                          results, step->output_count, &error))
+  if (edgert_session_submit(self->executable->sessions[device], step->function, self->cells, count,
+                            results, step->output_count, &error))
     return pjrt_fail_edgert(&error);
   for (size_t i = 0; i < step->output_count; ++i) values[step->outputs[i]] = results[i].as.tensor;
   return NULL;
@@ -67,7 +72,18 @@ static pjrt_error *collect(walk *self, const pjrt_step *step) {
                      self->executable->name);
   for (size_t i = 0; i < count; ++i)
     given[i] = self->is_there[i] ? of_device(self, i)[step->inputs[0]] : NULL;
-  pjrt_error *failed = pjrt_collect(step, self->executable->devices, count, given, made);
+  pjrt_executable *executable = self->executable;
+  pjrt_error *failed = NULL;
+  if (step->is_native) {
+    failed = pjrt_nccl_collect(executable->client, step, executable->devices, count, given, made);
+  } else if (executable->is_on_cpus) {
+    edgert_device *devices[PJRT_MAX_DEVICES];
+    for (size_t i = 0; i < count; ++i) devices[i] = executable->devices[i]->device;
+    failed = pjrt_collect(step, devices, count, given, made);
+  } else {
+    failed = pjrt_collect_copies(step, executable->client->host, executable->devices, count, given,
+                                 made);
+  }
   for (size_t i = 0; i < count && !failed; ++i) of_device(self, i)[step->outputs[0]] = made[i];
   return failed;
 }
@@ -103,20 +119,18 @@ static pjrt_error *turns_start(walk *self, const pjrt_step *step, size_t first, 
   return NULL;
 }
 
-/* A whole number or a truth without axes, in the host's memory. */
+/* A whole number or a truth without axes. */
 static pjrt_error *read_number(const walk *self, const edgert_tensor *tensor, int64_t *out) {
-  const void *data = tensor ? edgert_tensor_data(tensor) : NULL;
   size_t size = tensor ? (size_t)edgert_tensor_size(tensor) : 0;
+  uint8_t truth;
   int32_t number;
-  if (data && size == 1) {
-    *out = *(const uint8_t *)data != 0;
-  } else if (data && size == sizeof number) {
-    memcpy(&number, data, sizeof number);
-    *out = number;
-  } else {
+  edgert_error error;
+  if (size != sizeof truth && size != sizeof number)
     return pjrt_fail(PJRT_INTERNAL, "%s has a loop or branch whose condition is no number",
                      self->executable->name);
-  }
+  void *read = size == sizeof truth ? (void *)&truth : (void *)&number;
+  if (edgert_tensor_read(tensor, read, size, &error)) return pjrt_fail_edgert(&error);
+  *out = size == sizeof truth ? truth != 0 : number;
   return NULL;
 }
 
@@ -255,6 +269,26 @@ static pjrt_error *walk_route(pjrt_executable *executable, const pjrt_route *rou
   return failed;
 }
 
+/* Wait for what each device gives, looking at all in turns: should one fail, the others may wait for it
+ * in a collective, and are let go. */
+static pjrt_error *wait_for_all(pjrt_executable *executable, edgert_tensor *const *results,
+                                size_t count) {
+  size_t done = 0;
+  edgert_error error;
+  for (uint64_t milliseconds = 0; done < count; milliseconds = WALK_TURN) {
+    done = 0;
+    for (size_t i = 0; i < count; ++i) {
+      edgert_status status = edgert_tensor_wait(results[i], milliseconds, &error);
+      done += status == EDGERT_OK;
+      if (status == EDGERT_OK || status == EDGERT_TIMED_OUT) continue;
+      pjrt_error *failed = pjrt_fail_edgert(&error);
+      pjrt_nccl_abort(executable->client);
+      return failed;
+    }
+  }
+  return NULL;
+}
+
 pjrt_error *pjrt_walk(pjrt_executable *executable, const edgert_value *inputs,
                       edgert_value *results) {
   const pjrt_route *route = executable->route;
@@ -266,6 +300,10 @@ pjrt_error *pjrt_walk(pjrt_executable *executable, const edgert_value *inputs,
   if (!tensors) return pjrt_out_of_memory();
   for (size_t i = 0; i < taken; ++i) tensors[i] = inputs[i].as.tensor;
   pjrt_error *failed = walk_route(executable, route, is_there, tensors, tensors + taken);
+  if (!failed && !executable->is_on_cpus) {
+    failed = wait_for_all(executable, tensors + taken, given);
+    for (size_t i = 0; i < given && failed; ++i) edgert_tensor_release(tensors[taken + i]);
+  }
   for (size_t i = 0; i < given && !failed; ++i)
     results[i] = (edgert_value){.kind = EDGERT_TENSOR, .as = {.tensor = tensors[taken + i]}};
   free(tensors);
