@@ -23,7 +23,7 @@ _FLAGS = (
     *("-std=c11", "-O2", "-DNDEBUG", "-DEDGERT_BUILDING"),
     *("-fPIC", "-shared", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"),
     *("-DEDGERT_WITH_VULKAN=1", "-DEDGERT_WITH_CUDA=1"),
-    *("-DEDGERT_WITH_SIGNATURES=1", "-DEDGERT_WITH_PLACES=1"),
+    *("-DEDGERT_WITH_SIGNATURES=1", "-DEDGERT_WITH_PLACES=1", "-DEDGERT_WITH_NATIVE=1"),
 )
 _ELF = ("-s", "-Wl,--gc-sections", "-lm", "-lpthread", "-ldl")
 _INSTALLED = "@LIBRARY@"
@@ -31,8 +31,8 @@ _MACOS = ("-s", f"-Wl,-install_name,@rpath/{_INSTALLED}")
 _WINDOWS = ("-s",)
 # What a manylinux library may ask of the system it is loaded on (PEP 600), as far as edgert does.
 _SYSTEM_LIBRARIES = {"libc.so", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0"}
-# What edgert opens where it is there (`dlopen`), and does without where it is not.
-_OPENED = {"libcuda.so.1", "libvulkan.so", "libvulkan.so.1"}
+# What they open where it is there (`dlopen`), and does without where it is not.
+_OPENED = {"libcuda.so.1", "libnccl.so.2", "libvulkan.so", "libvulkan.so.1"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NETWORKS", "Network", "callable_of", "inputs_of", "spec_of", "weights_of"]
+__all__ = ["NETWORKS", "WAYS", "Network", "callable_of", "inputs_of", "spec_of", "weights_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +95,9 @@ def inputs_of(name: str) -> np.ndarray:
         return random.integers(0, net.vocabulary, (net.texts, net.tokens), np.int32)
     return random.standard_normal((net.texts, net.tokens, net.width), np.float32).astype(np.float16)
 
+
+WAYS = {"block": ("data", "model"), "bert-large": ("data", "model")}
+"""The axes along which each network is cut in two."""
 
 _CUTS: dict[str, tuple[str | None, ...]] = {
     "query": (None, "model", None),

@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from mesh_models import NETWORKS, callable_of, inputs_of, weights_of
+from mesh_models import NETWORKS, WAYS, callable_of, inputs_of, weights_of
 
 from edgec import exporters, toolchain
 from edgec.meshing import compile_mesh
 from edgec.targets import find
-
-WAYS = {"block": ("model",), "bert-large": ("data", "model")}
-"""The axes along which each network is cut in two."""
 
 
 @jax.tree_util.register_dataclass

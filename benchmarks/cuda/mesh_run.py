@@ -2,7 +2,8 @@
 
 Run on the machine with the GPUs: `python mesh_run.py FOLDER --json FILE`. The folder holds what
 `mesh_modules.py` compiled. Needs edgec without its compiler, `iree-base-runtime`, JAX with CUDA
-and NCCL. Every row has a process of its own.
+and NCCL; the rows `platform`, of JAX on edgec's devices, need the compiler too. Every row has a
+process of its own.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mesh_models import NETWORKS, callable_of, inputs_of, spec_of, weights_of
+from mesh_models import NETWORKS, WAYS, callable_of, inputs_of, spec_of, weights_of
 
 CARDS = ("cuda://0", "cuda://1")
 SECONDS = 2.0
@@ -36,6 +37,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--row")
     parser.add_argument("--only", choices=NETWORKS, help="the network to measure; else all")
+    parser.add_argument("--kinds", default="xla,edgec,platform", help="which of ROWS, XLA first")
     parser.add_argument("--seconds", type=float, default=560.0, help="that all rows may take")
     parser.add_argument("--answers", type=Path, default=Path(tempfile.gettempdir(), "mesh_answers"))
     options = parser.parse_args()
@@ -49,7 +51,7 @@ def main() -> None:
     names = [options.only] if options.only else list(NETWORKS)
     for row in [
         *(() if options.only else ("collectives",)),
-        *(f"{kind}/{name}" for name in names for kind in ("xla", "edgec")),
+        *(f"{kind}/{name}" for name in names for kind in options.kinds.split(",")),
     ]:
         rows[row] = _apart(row, options)
         print(row, json.dumps(rows[row]), flush=True)
@@ -63,6 +65,8 @@ def _apart(row: str, options: argparse.Namespace) -> Any:
     command = [sys.executable, __file__, str(options.folder), "--json", str(path), "--row", row]
     command += ["--answers", str(options.answers)]
     environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    if row.startswith("platform"):
+        environment |= {"JAX_PLATFORMS": "edgec", "EDGEC_JAX_DEVICES": "cuda,cuda"}
     start = time.monotonic()
     left = min(_ROW, _BEGUN + options.seconds - start)
     if left < _LEAST:
@@ -117,9 +121,8 @@ def _error(answer: np.ndarray, truth: np.ndarray) -> float:
 def xla(folder: Path, answers: Path, name: str) -> dict[str, Any]:
     """XLA on one card and on two, each way; its answer in f32 is everybody's truth."""
     import jax
-    from jax.sharding import AxisType, NamedSharding
-    from jax.sharding import PartitionSpec as P
 
+    del folder
     network, weights, x = callable_of(name), weights_of(name), inputs_of(name)
     one = jax.devices()[0]
     floats = np.issubdtype(x.dtype, np.floating)
@@ -129,15 +132,36 @@ def xla(folder: Path, answers: Path, name: str) -> dict[str, Any]:
         truth = np.asarray(jax.jit(network)(wide, exact))
     del wide
     np.save(answers / f"{name}.npy", truth)
+    return _by_jax(name, truth)
+
+
+def platform(folder: Path, answers: Path, name: str) -> dict[str, Any]:
+    """The same by JAX on edgec's platform."""
+    import edgec.plugins.jax
+
+    del folder
+    edgec.plugins.jax.initialize()
+    return _by_jax(name, np.load(answers / f"{name}.npy"))
+
+
+def _by_jax(name: str, truth: np.ndarray) -> dict[str, Any]:
+    import jax
+    from jax.sharding import AxisType, NamedSharding
+    from jax.sharding import PartitionSpec as P
+
+    network, weights, x = callable_of(name), weights_of(name), inputs_of(name)
+    one = jax.devices()[0]
     found: dict[str, Any] = {"jax": jax.__version__, "devices": [str(d) for d in jax.devices()]}
     here = {key: jax.device_put(w, one) for key, w in weights.items()}
     given, whole = jax.device_put(x, one), jax.jit(network)
+    start = time.perf_counter()
+    answer = np.asarray(whole(here, given))
     found["one"] = {
-        "error": _error(np.asarray(whole(here, given)), truth),
+        "first_s": round(time.perf_counter() - start, 2),
+        "error": _error(answer, truth),
         **_times(lambda: whole(here, given).block_until_ready()),
     }
-    for path in sorted(folder.glob(f"{name}.*.mesh")):
-        axis = path.name.split(".")[1]
+    for axis in WAYS[name]:
         mesh = jax.make_mesh((2,), (axis,), axis_types=(AxisType.Auto,), devices=jax.devices()[:2])
         with jax.set_mesh(mesh):
             there = {
@@ -147,8 +171,11 @@ def xla(folder: Path, answers: Path, name: str) -> dict[str, Any]:
             texts = NamedSharding(mesh, P("data") if axis == "data" else P())
             put = jax.device_put(x, texts)
             both = jax.jit(network, out_shardings=texts)
+            start = time.perf_counter()
+            answer = np.asarray(both(there, put))
             found[axis] = {
-                "error": _error(np.asarray(both(there, put)), truth),
+                "first_s": round(time.perf_counter() - start, 2),
+                "error": _error(answer, truth),
                 **_times(
                     lambda both=both, there=there, put=put: both(there, put).block_until_ready()
                 ),
@@ -281,6 +308,7 @@ ROWS: dict[str, Callable[..., dict[str, Any]]] = {
     "collectives": collectives,
     "xla": xla,
     "edgec": edgec,
+    "platform": platform,
 }
 
 if __name__ == "__main__":

@@ -1,15 +1,16 @@
 /* The client: which devices there are, and the compiler that serves them.
  *
- * Its options are `devices` (drivers of edgert's, with commas between: "cpu,cuda,cuda"; without it
- * `$EDGEC_JAX_DEVICES`, or "cpu"), and `compiler` (the command of the process that compiles, a word a
- * line; without it `python3 -m edgec.plugins.pjrt.server`, of the `python3` that the system finds),
- * and `refused` ("xla": what edgec refuses, XLA's CPU runs in that process).
+ * Its options are `devices` (drivers of edgert's, with commas between: "cpu,cuda,cuda", or with a
+ * device's number: "cuda:1"; without it `$EDGEC_JAX_DEVICES`, or "cpu"), `compiler` (the command of the
+ * process that compiles, a word a line; without it `python3 -m edgec.plugins.pjrt.server`, of the
+ * `python3` that the system finds), `refused` ("xla": what edgec refuses, XLA's CPU runs in that
+ * process), and `nccl` (where NVIDIA's library of collectives may be, a file a line).
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin.h"
+#include "nccl.h"
 
 #define PJRT_NAME "edgec"
 #define CLIENT_COMPILER "python3\n-m\nedgec.plugins.pjrt.server"
@@ -32,18 +33,22 @@ static pjrt_error *client_option(const client_create_args *args, const char *nam
   return *out ? NULL : pjrt_out_of_memory();
 }
 
-static pjrt_error *client_open_device(pjrt_client *client, const char *driver) {
+/* `driver`, or `driver:number`. */
+static pjrt_error *client_open_device(pjrt_client *client, char *driver) {
   if (client->device_count == PJRT_MAX_DEVICES)
     return pjrt_fail(PJRT_INVALID_ARGUMENT, "more than %d devices", PJRT_MAX_DEVICES);
   int id = (int)client->device_count;
   pjrt_device *device = &client->devices[id];
   edgert_error error;
+  char *number = strchr(driver, ':');
+  if (number) *number++ = 0;
   if (strlen(driver) >= sizeof device->driver)
     return pjrt_fail(PJRT_INVALID_ARGUMENT, "there is no device %s", driver);
   /* A driver that is named again opens its next device; CPUs are all the same one. */
   edgert_device_options options = {.size = sizeof options};
-  for (int i = 0; i < id && strcmp(driver, "cpu"); ++i)
+  for (int i = 0; i < id && strcmp(driver, "cpu") && !number; ++i)
     options.index += !strcmp(client->devices[i].driver, driver);
+  if (number) options.index = (uint32_t)strtoul(number, NULL, 10);
   if (edgert_device_create(driver, &options, &device->device, &error))
     return pjrt_fail(PJRT_UNAVAILABLE,
                      "the device %s cannot be opened: edgert: %s; name devices of this machine in "
@@ -71,12 +76,15 @@ static pjrt_error *client_open_device(pjrt_client *client, const char *driver) {
 }
 
 static void client_free(pjrt_client *client) {
-  for (size_t i = 0; i < client->device_count; ++i) {
-    pjrt_queue_stop(&client->devices[i].queue);
+  for (size_t i = 0; i < client->device_count; ++i) pjrt_queue_stop(&client->devices[i].queue);
+  pjrt_nccl_stop(client);
+  for (size_t i = 0; i < client->device_count; ++i)
     edgert_device_release(client->devices[i].device);
-  }
+  edgert_device_release(client->host);
   pjrt_compiler_stop(&client->compiler); /* which calls may have needed */
   pthread_mutex_destroy(&client->compiler.lock);
+  pthread_mutex_destroy(&client->speaking);
+  free(client->nccl_files);
   free(client->compiler.command);
   free(client->refused);
   free(client);
@@ -104,6 +112,8 @@ static pjrt_error *client_fill(pjrt_client *client, const client_create_args *ar
   if (failed) return failed;
   failed = client_open_python(client, args);
   if (failed) return failed;
+  failed = client_option(args, "nccl", "libnccl.so.2", &client->nccl_files);
+  if (failed) return failed;
   failed = client_option(args, "devices", named ? named : "cpu", &devices);
   if (failed) return failed;
   char *rest;
@@ -125,6 +135,7 @@ pjrt_error *pjrt_client_create(client_create_args *args) {
   pjrt_client *client = calloc(1, sizeof *client);
   if (!client) return pjrt_out_of_memory();
   pthread_mutex_init(&client->compiler.lock, NULL);
+  pthread_mutex_init(&client->speaking, NULL);
   client->compiler.jobs = client->compiler.answers = -1;
   pjrt_error *failed = client_fill(client, args);
   if (failed) {

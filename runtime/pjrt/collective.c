@@ -36,11 +36,11 @@ static void block_release(void *user) {
 }
 
 /* A device's tensor on all of a block. */
-static pjrt_error *block_show(block *self, size_t size, pjrt_device *device, uint32_t type,
+static pjrt_error *block_show(block *self, size_t size, edgert_device *device, uint32_t type,
                               size_t rank, const int64_t *shape, edgert_tensor **out) {
   edgert_error error;
   atomic_fetch_add(&self->references, 1);
-  if (edgert_tensor_wrap(device->device, type, rank, shape, self->data, size, block_release, self,
+  if (edgert_tensor_wrap(device, type, rank, shape, self->data, size, block_release, self,
                          out, &error))
     return pjrt_fail_edgert(&error);
   return NULL;
@@ -48,13 +48,14 @@ static pjrt_error *block_show(block *self, size_t size, pjrt_device *device, uin
 
 static void tensor_let_go(void *user) { edgert_tensor_release(user); }
 
-pjrt_error *pjrt_share(edgert_tensor *tensor, pjrt_device *device, edgert_tensor **out) {
+/* Another device's tensor on the same memory. */
+static pjrt_error *share(edgert_tensor *tensor, edgert_device *device, edgert_tensor **out) {
   edgert_error error;
   const void *data = edgert_tensor_data(tensor);
   size_t size = (size_t)edgert_tensor_size(tensor);
   if (!size || (uintptr_t)data % EDGERT_ALIGNMENT) {
     /* A tensor of no elements has no memory to share. */
-    if (edgert_tensor_create(device->device, edgert_tensor_type(tensor),
+    if (edgert_tensor_create(device, edgert_tensor_type(tensor),
                              edgert_tensor_rank(tensor), edgert_tensor_shape(tensor), out,
                              &error) ||
         (size && edgert_tensor_write(*out, data, size, &error))) {
@@ -64,20 +65,20 @@ pjrt_error *pjrt_share(edgert_tensor *tensor, pjrt_device *device, edgert_tensor
     }
     return NULL;
   }
-  if (edgert_tensor_wrap(device->device, edgert_tensor_type(tensor), edgert_tensor_rank(tensor),
+  if (edgert_tensor_wrap(device, edgert_tensor_type(tensor), edgert_tensor_rank(tensor),
                          edgert_tensor_shape(tensor), (void *)(uintptr_t)data, size,
                          tensor_let_go, edgert_tensor_retain(tensor), out, &error))
     return pjrt_fail_edgert(&error);
   return NULL;
 }
 
-static pjrt_error *zeros_like(const edgert_tensor *tensor, pjrt_device *device,
-                              edgert_tensor **out) {
+pjrt_error *pjrt_zeros_like(const edgert_tensor *tensor, edgert_device *device,
+                            edgert_tensor **out) {
   edgert_error error;
   size_t size = (size_t)edgert_tensor_size(tensor);
   void *data = calloc(size + 1, 1);
   if (!data) return pjrt_out_of_memory();
-  bool is_made = !edgert_tensor_create(device->device, edgert_tensor_type(tensor),
+  bool is_made = !edgert_tensor_create(device, edgert_tensor_type(tensor),
                                        edgert_tensor_rank(tensor), edgert_tensor_shape(tensor),
                                        out, &error) &&
                  (!size || !edgert_tensor_write(*out, data, size, &error));
@@ -89,7 +90,7 @@ static pjrt_error *zeros_like(const edgert_tensor *tensor, pjrt_device *device,
 }
 
 /* Of pairs of from and to; whom nobody gives something has zeros. */
-static pjrt_error *permute(const pjrt_step *step, pjrt_device *const *devices, size_t device_count,
+static pjrt_error *permute(const pjrt_step *step, edgert_device *const *devices, size_t device_count,
                            edgert_tensor *const *given, edgert_tensor **made) {
   pjrt_error *failed = NULL;
   for (size_t i = 0; i < step->group_count && !failed; ++i) {
@@ -98,10 +99,10 @@ static pjrt_error *permute(const pjrt_step *step, pjrt_device *const *devices, s
     if (from == to)
       made[to] = edgert_tensor_retain(given[from]);
     else
-      failed = pjrt_share(given[from], devices[to], &made[to]);
+      failed = share(given[from], devices[to], &made[to]);
   }
   for (size_t i = 0; i < device_count && !failed; ++i)
-    if (!made[i] && given[i]) failed = zeros_like(given[i], devices[i], &made[i]);
+    if (!made[i] && given[i]) failed = pjrt_zeros_like(given[i], devices[i], &made[i]);
   return failed;
 }
 
@@ -144,8 +145,7 @@ static bool is_alike(pjrt_step_kind kind) {
   return kind == STEP_ALL_REDUCE || kind == STEP_ALL_GATHER;
 }
 
-/* The shape that each gets; false: the first axis has no such parts. */
-static bool shape_after(const pjrt_step *step, size_t count, size_t rank, int64_t *shape) {
+bool pjrt_shape_after(const pjrt_step *step, size_t count, size_t rank, int64_t *shape) {
   if (step->kind == STEP_ALL_REDUCE) return true;
   if (!rank) return false;
   if (step->kind == STEP_ALL_GATHER) {
@@ -158,7 +158,7 @@ static bool shape_after(const pjrt_step *step, size_t count, size_t rank, int64_
 }
 
 static pjrt_error *speak(const pjrt_step *step, const pjrt_group *group,
-                         pjrt_device *const *devices, edgert_tensor *const *given,
+                         edgert_device *const *devices, edgert_tensor *const *given,
                          edgert_tensor **made) {
   edgert_tensor *first = given[group->devices[0]];
   size_t rank = edgert_tensor_rank(first);
@@ -168,7 +168,7 @@ static pjrt_error *speak(const pjrt_step *step, const pjrt_group *group,
                  .count = group->count,
                  .type = step->type,
                  .bytes = (size_t)edgert_tensor_size(first)};
-  bool is_even = shape_after(step, group->count, rank, shape);
+  bool is_even = pjrt_shape_after(step, group->count, rank, shape);
   for (size_t i = 0; i < group->count; ++i) {
     edgert_tensor *tensor = given[group->devices[i]];
     self.given[i] = edgert_tensor_data(tensor);
@@ -202,17 +202,17 @@ static pjrt_error *speak(const pjrt_step *step, const pjrt_group *group,
   return failed;
 }
 
-static pjrt_error *give_all(const pjrt_group *group, pjrt_device *const *devices,
+static pjrt_error *give_all(const pjrt_group *group, edgert_device *const *devices,
                             edgert_tensor *const *given, edgert_tensor **made) {
   pjrt_error *failed = NULL;
   edgert_tensor *first = given[group->devices[0]];
   made[group->devices[0]] = edgert_tensor_retain(first);
   for (size_t i = 1; i < group->count && !failed; ++i)
-    failed = pjrt_share(first, devices[group->devices[i]], &made[group->devices[i]]);
+    failed = share(first, devices[group->devices[i]], &made[group->devices[i]]);
   return failed;
 }
 
-pjrt_error *pjrt_collect(const pjrt_step *step, pjrt_device *const *devices, size_t device_count,
+pjrt_error *pjrt_collect(const pjrt_step *step, edgert_device *const *devices, size_t device_count,
                          edgert_tensor *const *given, edgert_tensor **made) {
   pjrt_error *failed = NULL;
   for (size_t i = 0; i < device_count; ++i) made[i] = NULL;
@@ -225,6 +225,49 @@ pjrt_error *pjrt_collect(const pjrt_step *step, pjrt_device *const *devices, siz
                       : speak(step, group, devices, given, made);
   }
   for (size_t i = 0; i < device_count && failed; ++i) {
+    edgert_tensor_release(made[i]);
+    made[i] = NULL;
+  }
+  return failed;
+}
+
+/* --- devices that the host does not see into -------------------------------------------------- */
+
+/* Another device's copy of a tensor. */
+static pjrt_error *copy_to(const edgert_tensor *tensor, edgert_device *device,
+                           edgert_tensor **out) {
+  size_t size = (size_t)edgert_tensor_size(tensor);
+  block *bytes = block_make(size);
+  edgert_error error;
+  if (!bytes) return pjrt_out_of_memory();
+  pjrt_error *failed = NULL;
+  if (size && edgert_tensor_read(tensor, bytes->data, size, &error))
+    failed = pjrt_fail_edgert(&error);
+  else
+    failed = block_show(bytes, size, device, edgert_tensor_type(tensor),
+                        edgert_tensor_rank(tensor), edgert_tensor_shape(tensor), out);
+  block_release(bytes);
+  return failed;
+}
+
+pjrt_error *pjrt_collect_copies(const pjrt_step *step, edgert_device *host,
+                                pjrt_device *const *devices, size_t device_count,
+                                edgert_tensor *const *given, edgert_tensor **made) {
+  edgert_device *hosts[PJRT_MAX_DEVICES] = {0};
+  edgert_tensor *brought[PJRT_MAX_DEVICES] = {0}, *answers[PJRT_MAX_DEVICES] = {0};
+  pjrt_error *failed = NULL;
+  for (size_t i = 0; i < device_count && !failed; ++i) {
+    hosts[i] = host;
+    made[i] = NULL;
+    if (given[i]) failed = copy_to(given[i], host, &brought[i]);
+  }
+  if (!failed) failed = pjrt_collect(step, hosts, device_count, brought, answers);
+  for (size_t i = 0; i < device_count && !failed; ++i)
+    if (answers[i]) failed = copy_to(answers[i], devices[i]->device, &made[i]);
+  for (size_t i = 0; i < device_count; ++i) {
+    edgert_tensor_release(brought[i]);
+    edgert_tensor_release(answers[i]);
+    if (!failed) continue;
     edgert_tensor_release(made[i]);
     made[i] = NULL;
   }

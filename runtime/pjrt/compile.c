@@ -71,12 +71,12 @@ pjrt_error *pjrt_client_place(pjrt_client *client, const char *options, size_t s
     if (id < 0 || (uint64_t)id >= client->device_count)
       return pjrt_fail(PJRT_INVALID_ARGUMENT, "there is no device %lld", (long long)id);
     pjrt_device *device = &client->devices[id];
-    if (count > 1 && strcmp(device->driver, "cpu"))
-      return pjrt_fail(PJRT_UNIMPLEMENTED,
-                       "the program is spread over %zu devices, of which one is %s; edgec's "
-                       "plugin spreads programs over CPUs: give the mesh these alone, or one GPU",
-                       count, device->text);
     out->devices[i] = device;
+    if (strcmp(device->what, out->devices[0]->what))
+      return pjrt_fail(PJRT_UNIMPLEMENTED,
+                       "the program is spread over devices that need different code, %s for %s and "
+                       "%s for %s: give its mesh devices of one kind",
+                       out->devices[0]->text, out->devices[0]->what, device->text, device->what);
   }
   out->count = count;
   return NULL;

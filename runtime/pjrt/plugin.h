@@ -137,7 +137,7 @@ void pjrt_compiler_stop(pjrt_compiler *compiler);
 /* Calls Python that a program names by number, with arrays in the host's memory; not 0: it failed,
  * and `said` has up to `room` bytes of text with a 0 behind them (`edgec/plugins/pjrt/callbacks.py`).
  * Without `said`, what the number names is kept for a call that comes later (`room` 1), or was (0). */
-typedef int (*pjrt_python)(int64_t number, const void *const *inputs, void *const *outputs,
+typedef int (*pjrt_python)(int64_t number, void *const *inputs, void *const *outputs,
                            char *said, size_t room);
 
 struct pjrt_client {
@@ -149,6 +149,12 @@ struct pjrt_client {
   pjrt_compiler compiler;
   pjrt_python python; /* NULL: none is there */
   char *refused; /* what becomes of a program that edgec refuses: "error", or "xla" */
+  /* How GPUs speak to each other (`nccl.h`): */
+  char *nccl_files;         /* where NCCL may be, a line each */
+  pthread_mutex_t speaking; /* for what follows, and held while devices are given a collective */
+  struct pjrt_nccl *nccl;   /* NULL: not needed yet, or not here */
+  bool is_told_of_host;     /* that the host's memory is in between */
+  edgert_device *host;      /* a processor, where it is; NULL: not needed yet */
 };
 
 /* --- buffers ---------------------------------------------------------------------------------- */
@@ -231,6 +237,7 @@ struct pjrt_executable {
   pjrt_route *route;                         /* NULL: the function is all that is done */
   pjrt_part route_bytes, outputs_bytes;      /* as they were read */
   edgert_tensor *numbers[PJRT_MAX_DEVICES];  /* with a route: the device's, a u32 without axes */
+  bool is_on_cpus;                           /* with a route: devices' memory is the host's */
   const char **shardings;                    /* of arguments, then results; NULL: it has none */
   size_t *sharding_sizes;
   char *sharding_bytes;

@@ -16,15 +16,13 @@ void pjrt_route_keep_python(const pjrt_client *client, const pjrt_route *route, 
 
 #define PYTHON_SAYS 8192 /* bytes of what a failure says */
 
-/* What the host sees of a tensor: its own memory, or a copy, which is then noted in `copy`. */
-static pjrt_error *look(const edgert_tensor *tensor, const void **out, void **copy) {
+/* A copy of a tensor in the host's memory, once it is computed. */
+static pjrt_error *look(const edgert_tensor *tensor, void **out) {
   edgert_error error;
   size_t size = (size_t)edgert_tensor_size(tensor);
-  *out = edgert_tensor_data(tensor);
-  if (*out || !size) return NULL;
-  *out = *copy = malloc(size);
-  if (!*copy) return pjrt_out_of_memory();
-  return edgert_tensor_read(tensor, *copy, size, &error) ? pjrt_fail_edgert(&error) : NULL;
+  *out = malloc(size + 1);
+  if (!*out) return pjrt_out_of_memory();
+  return size && edgert_tensor_read(tensor, *out, size, &error) ? pjrt_fail_edgert(&error) : NULL;
 }
 
 static size_t bytes_of(const pjrt_array *array) {
@@ -45,7 +43,7 @@ static pjrt_error *make(const pjrt_array *array, const void *data, pjrt_device *
   return pjrt_fail_edgert(&error);
 }
 
-static pjrt_error *call(const pjrt_client *client, int64_t number, const void *const *inputs,
+static pjrt_error *call(const pjrt_client *client, int64_t number, void *const *inputs,
                         void *const *outputs) {
   char *said = calloc(1, PYTHON_SAYS);
   if (!said) return pjrt_out_of_memory();
@@ -56,32 +54,31 @@ static pjrt_error *call(const pjrt_client *client, int64_t number, const void *c
   return failed;
 }
 
-pjrt_error *pjrt_call_python(const pjrt_client *client, const pjrt_step *step, pjrt_device *device,
-                             edgert_tensor *const *given, edgert_tensor **made) {
+pjrt_error *pjrt_call_python(const pjrt_client *client, const pjrt_step *step,
+                             edgert_tensor *const *given, pjrt_device *const *devices, size_t count,
+                             edgert_tensor **made) {
+  size_t taken = step->input_count, each = step->output_count, all = count * each;
+  for (size_t i = 0; i < all; ++i) made[i] = NULL;
   if (!client->python)
     return pjrt_fail(PJRT_FAILED_PRECONDITION,
                      "the program calls Python, and JAX was started without edgec's");
-  size_t taken = step->input_count, count = step->output_count;
-  const void **inputs = calloc(taken + 1, sizeof *inputs);
-  void **copies = calloc(taken + 1, sizeof *copies), **outputs = calloc(count + 1, sizeof *outputs);
-  pjrt_error *failed = inputs && copies && outputs ? NULL : pjrt_out_of_memory();
-  for (size_t i = 0; i < taken && !failed; ++i) failed = look(given[i], &inputs[i], &copies[i]);
-  for (size_t i = 0; i < count && !failed; ++i) {
+  void **inputs = calloc(taken + 1, sizeof *inputs), **outputs = calloc(each + 1, sizeof *outputs);
+  pjrt_error *failed = inputs && outputs ? NULL : pjrt_out_of_memory();
+  for (size_t i = 0; i < taken && !failed; ++i) failed = look(given[i], &inputs[i]);
+  for (size_t i = 0; i < each && !failed; ++i) {
     outputs[i] = malloc(bytes_of(&step->arrays[i]) + 1);
     if (!outputs[i]) failed = pjrt_out_of_memory();
   }
   if (!failed) failed = call(client, step->number, inputs, outputs);
-  for (size_t i = 0; i < count; ++i) made[i] = NULL;
-  for (size_t i = 0; i < count && !failed; ++i)
-    failed = make(&step->arrays[i], outputs[i], device, &made[i]);
-  for (size_t i = 0; i < count && failed; ++i) {
+  for (size_t i = 0; i < all && !failed; ++i)
+    failed = make(&step->arrays[i % each], outputs[i % each], devices[i / each], &made[i]);
+  for (size_t i = 0; i < all && failed; ++i) {
     edgert_tensor_release(made[i]);
     made[i] = NULL;
   }
-  for (size_t i = 0; i < taken && copies; ++i) free(copies[i]);
-  for (size_t i = 0; i < count && outputs; ++i) free(outputs[i]);
+  for (size_t i = 0; i < taken && inputs; ++i) free(inputs[i]);
+  for (size_t i = 0; i < each && outputs; ++i) free(outputs[i]);
   free(inputs);
-  free(copies);
   free(outputs);
   return failed;
 }

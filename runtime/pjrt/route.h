@@ -65,6 +65,7 @@ typedef struct pjrt_step {
   pjrt_reduction reduction;
   size_t group_count;
   pjrt_group groups[PJRT_MAX_DEVICES];
+  bool is_native; /* GPUs carry it out among themselves (`nccl.h`) */
   /* of a loop or branch: a loop's routes take all inputs, of which the first `output_count` are what
    * it carries; a branch's take all but the first, which says which. */
   size_t way_count;
@@ -85,17 +86,28 @@ struct pjrt_route {
   size_t *numbers;   /* what all the lists above lie in */
 };
 
-/* Carry out a collective: the tensor of every device, before and after, in the devices' order; the
- * latter are the caller's. All or none. Devices that are not there, whose tensor is NULL, get none:
- * a group has all or none of its devices. */
-pjrt_error *pjrt_collect(const pjrt_step *step, pjrt_device *const *devices, size_t device_count,
+/* Carry out a collective in the host's memory: the tensor of every device, before and after, in the
+ * devices' order; the latter are the caller's. All or none. Devices that are not there, whose tensor
+ * is NULL, get none: a group has all or none of its devices. */
+pjrt_error *pjrt_collect(const pjrt_step *step, edgert_device *const *devices, size_t device_count,
                          edgert_tensor *const *given, edgert_tensor **made);
 
-/* Another processor's tensor on the same memory, which the caller releases. */
-pjrt_error *pjrt_share(edgert_tensor *tensor, pjrt_device *device, edgert_tensor **out);
+/* The same for devices whose memory the host does not see: there and back, over a processor's. */
+pjrt_error *pjrt_collect_copies(const pjrt_step *step, edgert_device *host,
+                                pjrt_device *const *devices, size_t device_count,
+                                edgert_tensor *const *given, edgert_tensor **made);
 
-/* Have Python called with a device's tensors; what it gives belongs to the caller, all or none. */
-pjrt_error *pjrt_call_python(const pjrt_client *client, const pjrt_step *step, pjrt_device *device,
-                             edgert_tensor *const *given, edgert_tensor **made);
+/* The shape that each of a group of so many gets; false: the first axis has no such parts. */
+bool pjrt_shape_after(const pjrt_step *step, size_t count, size_t rank, int64_t *shape);
+
+/* Zeros as many as another tensor has elements. */
+pjrt_error *pjrt_zeros_like(const edgert_tensor *tensor, edgert_device *device,
+                            edgert_tensor **out);
+
+/* Have Python called with a device's tensors. What it gives each of `count` devices gets, one behind the
+ * other; it belongs to the caller, all or none. */
+pjrt_error *pjrt_call_python(const pjrt_client *client, const pjrt_step *step,
+                             edgert_tensor *const *given, pjrt_device *const *devices, size_t count,
+                             edgert_tensor **made);
 
 #endif

@@ -1,7 +1,9 @@
 /* An executable for several devices: its route's calls found in the module, and each device's number. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "nccl.h"
 #include "route.h"
 
 /* The module's functions of these names, a line each. */
@@ -52,6 +54,38 @@ static pjrt_error *number_devices(pjrt_executable *self) {
   return NULL;
 }
 
+/* How GPUs carry out the collectives of a route: among themselves where NCCL does. */
+static pjrt_error *join(pjrt_executable *self, pjrt_route *route) {
+  pjrt_error *failed = NULL;
+  for (size_t i = 0; i < route->step_count && !failed; ++i) {
+    pjrt_step *step = &route->steps[i];
+    const char *why;
+    for (size_t j = 0; j < step->way_count && !failed; ++j) failed = join(self, step->ways[j]);
+    bool is_collective = step->kind != STEP_CALL && step->kind != STEP_PYTHON && !step->way_count;
+    if (!is_collective || failed) continue;
+    if (pjrt_nccl_takes(step, &why))
+      failed = pjrt_nccl_join(self->client, self->devices, self->device_count, step);
+    else
+      fprintf(stderr, "edgec: a collective of %s goes through the host's memory: NCCL %s\n",
+              self->name, why);
+  }
+  return failed;
+}
+
+static pjrt_error *find_ways_to_speak(pjrt_executable *self) {
+  pjrt_client *client = self->client;
+  edgert_error error;
+  edgert_status status = EDGERT_OK;
+  self->is_on_cpus = !strcmp(self->device->driver, "cpu");
+  if (self->is_on_cpus) return NULL;
+  pthread_mutex_lock(&client->speaking);
+  if (!client->host) status = edgert_device_create("cpu", NULL, &client->host, &error);
+  pthread_mutex_unlock(&client->speaking);
+  if (status) return pjrt_fail_edgert(&error);
+  if (!pjrt_nccl_is_for(client, self->devices, self->device_count)) return NULL;
+  return join(self, self->route);
+}
+
 pjrt_error *pjrt_spread_load(pjrt_executable *executable, const pjrt_made *made) {
   size_t *functions, count;
   pjrt_error *failed = find_functions(executable, made->function, &functions, &count);
@@ -62,5 +96,6 @@ pjrt_error *pjrt_spread_load(pjrt_executable *executable, const pjrt_made *made)
                        executable->route->device_count, executable->device_count);
   if (!failed) failed = check_calls(executable, executable->route);
   if (!failed) failed = pjrt_part_keep(&executable->route_bytes, &made->route);
+  if (!failed) failed = find_ways_to_speak(executable);
   return failed ? failed : number_devices(executable);
 }

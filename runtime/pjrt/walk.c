@@ -1,13 +1,18 @@
 /* A call of a program for several devices: every step is made on each of them, one after the other.
  *
  * Processors' devices compute on the same cores, each on all of them, so that taking turns costs
- * nothing, and between two steps nobody waits for anybody. In a loop or branch only some devices may
- * be there: those whose own numbers say so. A collective needs all of its devices, or none.
+ * nothing, and between two steps nobody waits for anybody. GPUs are given all that they have to do
+ * without waiting for it, what they say to each other included, and work side by side. In a loop or
+ * branch only some devices may be there: those whose own numbers say so. A collective needs all of
+ * its devices, or none.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "nccl.h"
 #include "route.h"
+
+#define WALK_TURN 100 /* milliseconds for which one device is waited for before the next is */
 
 /* A route on its way, with what each device has of each value; NULL: not yet, or not any more. */
 typedef struct walk {
@@ -37,8 +42,8 @@ static pjrt_error *call_part(walk *self, const pjrt_step *step, size_t device) {
     self->cells[count++] =
         (edgert_value){.kind = EDGERT_TENSOR, .as = {.tensor = self->executable->numbers[device]}};
   edgert_value *results = self->cells + count;
-  if (edgert_session_call(self->executable->sessions[device], step->function, self->cells, count,
-                          results, step->output_count, &error))
+  if (edgert_session_submit(self->executable->sessions[device], step->function, self->cells, count,
+                            results, step->output_count, &error))
     return pjrt_fail_edgert(&error);
   for (size_t i = 0; i < step->output_count; ++i) values[step->outputs[i]] = results[i].as.tensor;
   return NULL;
@@ -67,7 +72,18 @@ static pjrt_error *collect(walk *self, const pjrt_step *step) {
                      self->executable->name);
   for (size_t i = 0; i < count; ++i)
     given[i] = self->is_there[i] ? of_device(self, i)[step->inputs[0]] : NULL;
-  pjrt_error *failed = pjrt_collect(step, self->executable->devices, count, given, made);
+  pjrt_executable *executable = self->executable;
+  pjrt_error *failed = NULL;
+  if (step->is_native) {
+    failed = pjrt_nccl_collect(executable->client, step, executable->devices, count, given, made);
+  } else if (executable->is_on_cpus) {
+    edgert_device *devices[PJRT_MAX_DEVICES];
+    for (size_t i = 0; i < count; ++i) devices[i] = executable->devices[i]->device;
+    failed = pjrt_collect(step, devices, count, given, made);
+  } else {
+    failed = pjrt_collect_copies(step, executable->client->host, executable->devices, count, given,
+                                 made);
+  }
   for (size_t i = 0; i < count && !failed; ++i) of_device(self, i)[step->outputs[0]] = made[i];
   return failed;
 }
@@ -106,15 +122,15 @@ static pjrt_error *turns_start(walk *self, const pjrt_step *step, size_t first, 
 /* A whole number or a truth without axes. */
 static pjrt_error *read_number(const walk *self, const edgert_tensor *tensor, int64_t *out) {
   size_t size = tensor ? (size_t)edgert_tensor_size(tensor) : 0;
-  int32_t number = 0;
+  uint8_t truth;
+  int32_t number;
   edgert_error error;
-  if (size == 1 || size == sizeof number) {
-    if (edgert_tensor_read(tensor, &number, size, &error)) return pjrt_fail_edgert(&error);
-    *out = size == 1 ? *(const uint8_t *)&number != 0 : number;
-  } else {
+  if (size != sizeof truth && size != sizeof number)
     return pjrt_fail(PJRT_INTERNAL, "%s has a loop or branch whose condition is no number",
                      self->executable->name);
-  }
+  void *read = size == sizeof truth ? (void *)&truth : (void *)&number;
+  if (edgert_tensor_read(tensor, read, size, &error)) return pjrt_fail_edgert(&error);
+  *out = size == sizeof truth ? truth != 0 : number;
   return NULL;
 }
 
@@ -210,27 +226,27 @@ static pjrt_error *call(walk *self, const pjrt_step *step) {
 
 /* Python is called by each device that is there, or by the first of them for all. */
 static pjrt_error *call_python(walk *self, const pjrt_step *step) {
-  edgert_tensor **given = calloc(step->input_count + step->output_count + 1, sizeof *given);
-  if (!given) return pjrt_out_of_memory();
-  edgert_tensor **made = given + step->input_count;
-  pjrt_error *failed = NULL;
-  bool is_called = false;
-  for (size_t device = 0; device < self->route->device_count && !failed; ++device) {
-    if (!self->is_there[device] || (is_called && !step->is_each)) continue;
-    edgert_tensor **values = of_device(self, device);
+  pjrt_device *devices[PJRT_MAX_DEVICES];
+  size_t places[PJRT_MAX_DEVICES], count = 0;
+  for (size_t i = 0; i < self->route->device_count; ++i) {
+    if (!self->is_there[i]) continue;
+    devices[count] = self->executable->devices[i];
+    places[count++] = i;
+  }
+  size_t together = step->is_each ? 1 : count;
+  edgert_tensor **given = calloc(step->input_count + 1, sizeof *given);
+  edgert_tensor **made = calloc(together * step->output_count + 1, sizeof *made);
+  pjrt_error *failed = given && made ? NULL : pjrt_out_of_memory();
+  for (size_t first = 0; first < count && !failed; first += together) {
+    edgert_tensor **values = of_device(self, places[first]);
     for (size_t i = 0; i < step->input_count; ++i) given[i] = values[step->inputs[i]];
-    failed = pjrt_call_python(self->executable->client, step, self->executable->devices[device],
-                              given, made);
-    is_called = true;
-    for (size_t i = 0; i < step->output_count && !failed; ++i) {
-      values[step->outputs[i]] = made[i];
-      for (size_t j = device + 1; j < self->route->device_count && !step->is_each && !failed; ++j)
-        if (self->is_there[j])
-          failed = pjrt_share(made[i], self->executable->devices[j],
-                              &of_device(self, j)[step->outputs[i]]);
-    }
+    failed = pjrt_call_python(self->executable->client, step, given, devices + first, together, made);
+    for (size_t i = 0; i < together * step->output_count && !failed; ++i)
+      of_device(self, places[first + i / step->output_count])[step->outputs[i % step->output_count]] =
+          made[i];
   }
   free(given);
+  free(made);
   return failed;
 }
 
@@ -280,6 +296,26 @@ static pjrt_error *walk_route(pjrt_executable *executable, const pjrt_route *rou
   return failed;
 }
 
+/* Wait for what each device gives, looking at all in turns: should one fail, the others may wait for it
+ * in a collective, and are let go. */
+static pjrt_error *wait_for_all(pjrt_executable *executable, edgert_tensor *const *results,
+                                size_t count) {
+  size_t done = 0;
+  edgert_error error;
+  for (uint64_t milliseconds = 0; done < count; milliseconds = WALK_TURN) {
+    done = 0;
+    for (size_t i = 0; i < count; ++i) {
+      edgert_status status = edgert_tensor_wait(results[i], milliseconds, &error);
+      done += status == EDGERT_OK;
+      if (status == EDGERT_OK || status == EDGERT_TIMED_OUT) continue;
+      pjrt_error *failed = pjrt_fail_edgert(&error);
+      pjrt_nccl_abort(executable->client);
+      return failed;
+    }
+  }
+  return NULL;
+}
+
 pjrt_error *pjrt_walk(pjrt_executable *executable, const edgert_value *inputs,
                       edgert_value *results) {
   const pjrt_route *route = executable->route;
@@ -291,6 +327,10 @@ pjrt_error *pjrt_walk(pjrt_executable *executable, const edgert_value *inputs,
   if (!tensors) return pjrt_out_of_memory();
   for (size_t i = 0; i < taken; ++i) tensors[i] = inputs[i].as.tensor;
   pjrt_error *failed = walk_route(executable, route, is_there, tensors, tensors + taken);
+  if (!failed && !executable->is_on_cpus) {
+    failed = wait_for_all(executable, tensors + taken, given);
+    for (size_t i = 0; i < given && failed; ++i) edgert_tensor_release(tensors[taken + i]);
+  }
   for (size_t i = 0; i < given && !failed; ++i)
     results[i] = (edgert_value){.kind = EDGERT_TENSOR, .as = {.tensor = tensors[taken + i]}};
   free(tensors);

@@ -25,7 +25,7 @@ from jaxlib import _jax
 import edgec.plugins.jax
 from edgec.runtime.errors import UsageError
 
-DEVICES = len(os.environ.get("EDGEC_JAX_DEVICES", "cpu").split(","))
+DEVICES = 1 + os.environ["EDGEC_JAX_DEVICES"].count(",")
 _random = np.random.default_rng(0)
 
 
@@ -165,8 +165,11 @@ def _draw_once(*shape: int) -> np.ndarray:
 
 
 def collectives(mesh: Mesh) -> Any:
+    columns = mesh.shape["y"]
+    groups = [list(range(first, DEVICES, columns)) for first in range(columns)]
+
     def each(x: jax.Array) -> Any:
-        here = jax.lax.axis_index("x") * 2 + jax.lax.axis_index("y")
+        here = jax.lax.axis_index("x") * columns + jax.lax.axis_index("y")
         ring = [(i, (i + 1) % 2) for i in range(2)]
         both = ("x", "y")
         return (
@@ -182,8 +185,8 @@ def collectives(mesh: Mesh) -> Any:
             jax.lax.all_to_all(x, "x", 0, 0, tiled=True),
             jax.lax.all_to_all(x, "y", 1, 0, tiled=True),
             jax.lax.ppermute(x, "x", ring),
-            jax.lax.ppermute(x, "y", [(1, 0)]),
-            jax.lax.psum_scatter(x, both, tiled=True, axis_index_groups=[[0, 2], [1, 3]]),
+            jax.lax.ppermute(x, "y", [(columns - 1, 0)]),
+            jax.lax.psum_scatter(x, both, tiled=True, axis_index_groups=groups),
             jax.lax.psum(x.max(), "x") + x,
             x + here,
         )
@@ -192,6 +195,33 @@ def collectives(mesh: Mesh) -> Any:
     work = jax.shard_map(each, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
     flat = jax.jit(lambda x: [r.reshape(r.shape[0], -1) for r in work(x)])
     return flat(_draw_once(8, 16))
+
+
+def collectives_alone(mesh: Mesh) -> Any:
+    """Nothing is computed: what GPUs are asked for whose kernels do not run."""
+    columns = mesh.shape["y"]
+    ring = [(i, (i + 1) % DEVICES) for i in range(DEVICES)]
+
+    def each(x: jax.Array, n: jax.Array, z: jax.Array, b: jax.Array, h: jax.Array) -> Any:
+        both = ("x", "y")
+        return (
+            *(jax.lax.psum(a, both) for a in (x, n, z, h)),
+            *(f(x, axis) for f in (jax.lax.pmax, jax.lax.pmin) for axis in both),
+            jax.lax.pmax(b, "x"),
+            jax.lax.pmin(b, both),
+            *(jax.lax.all_gather(a, "y", tiled=True) for a in (x, b)),
+            jax.lax.psum_scatter(x, "x", tiled=True),
+            jax.lax.psum_scatter(n, both, tiled=True),
+            jax.lax.all_to_all(x, "y", 0, 0, tiled=True),
+            jax.lax.ppermute(x, both, ring),
+            jax.lax.ppermute(n, "y", [(0, columns - 1)]),
+        )
+
+    cut = P(("x", "y"))
+    work = jax.shard_map(each, mesh=mesh, in_specs=cut, out_specs=cut, check_vma=False)
+    x = _draw_once(16 * DEVICES)
+    given = (x, (9 * x).astype(np.int32), x + 1j * x[::-1], x > 0, (9 * x).astype(np.int16))
+    return jax.jit(work)(*jax.device_put(given, NamedSharding(mesh, cut)))
 
 
 def axes_by_hand_and_not(mesh: Mesh) -> Any:
@@ -514,7 +544,8 @@ def arrays_in_parts(mesh: Mesh) -> Any:
     assert [shard.data.shape for shard in rows.addressable_shards] == [(4, 4)] * DEVICES
     np.testing.assert_array_equal(rows.addressable_shards[-1].data, x[4:])
     parts = [
-        jax.device_put(x[2 * i : 2 * i + 2], device) for i, device in enumerate(mesh.devices.flat)
+        jax.device_put(part, device)
+        for part, device in zip(np.split(x, DEVICES), mesh.devices.flat, strict=True)
     ]
     cut = NamedSharding(mesh, P(("x", "y")))
     whole = jax.make_array_from_single_device_arrays(x.shape, cut, parts)
@@ -637,9 +668,9 @@ def replicas(mesh: Mesh) -> None:
     assert "use jax.jit with shardings, or jax.shard_map" in said, said
 
 
-def spread_over_gpus(mesh: Mesh) -> None:
-    """Its second and third device are GPUs: alone they compute, together they do not."""
-    for devices, text in (((0, 1), "cuda"), ((1, 2), "cuda"), ((0, 3), "")):
+def of_different_kinds(mesh: Mesh) -> None:
+    """Its second device is a GPU: a program of it and of a processor is none."""
+    for devices, text in (((0, 1), "edgec(id=1, cuda) for cuda:90"), ((0, 2), "")):
         some = Mesh([mesh.devices.flat[i] for i in devices], ("d",))
         rows = jax.device_put(_draw_once(4, 2), NamedSharding(some, P("d")))
         np.testing.assert_array_equal(rows, _draw_once(4, 2))
@@ -647,8 +678,8 @@ def spread_over_gpus(mesh: Mesh) -> None:
             np.testing.assert_allclose(jax.jit(jnp.sum)(rows), _draw_once(4, 2).sum(), rtol=1e-5)
             continue
         said = _refused(lambda rows=rows: jax.jit(jnp.sum)(rows))
-        assert "spread over 2 devices, of which one is edgec(id=1, cuda)" in said, said
-        assert "give the mesh these alone, or one GPU" in said, said
+        assert f"edgec(id=0, cpu) for cpu and {text}" in said, said
+        assert "give its mesh devices of one kind" in said, said
 
 
 def executable_to_bytes(mesh: Mesh) -> None:
@@ -692,6 +723,7 @@ COMPARED: dict[str, Callable[[Mesh], Any]] = {
     for each in (
         *(data_parallel_step, transformer_block, results_that_nobody_cuts),
         *(operations_along_axes_that_are_cut, results_that_are_whole, collectives),
+        collectives_alone,
         *(axes_by_hand_and_not, sums_of_every_type, loops_of_fixed_rounds, loops_that_speak),
         *(branches_that_speak, arrays_that_are_not_summed, two_meshes, narrow_integers_and_tokens),
         *(devices_in_another_order, devices_in_any_order, some_of_the_devices, pmap),
@@ -710,7 +742,7 @@ ALONE: dict[str, Callable[[Mesh], None]] = {
     for each in (
         *(numbers_of_sixteen_bits, refusal_with_its_line, devices_that_do_not_agree),
         what_programs_say_of_themselves,
-        *(program_of_one_device_as_a_module, replicas, spread_over_gpus),
+        *(program_of_one_device_as_a_module, replicas, of_different_kinds),
         *(executable_to_bytes, executable_from_bytes),
     )
 }
@@ -746,7 +778,7 @@ def main() -> None:
     """Run programs, and say of each what went wrong."""
     jax.config.update("jax_num_cpu_devices", DEVICES)
     edgec.plugins.jax.initialize()
-    grid = (2, DEVICES // 2)
+    grid = (2, DEVICES // 2) if DEVICES % 2 == 0 else (1, DEVICES)
     own = Mesh(np.array(jax.devices("edgec")).reshape(grid), ("x", "y"))
     for name in sys.argv[1:]:
         wrong = ""

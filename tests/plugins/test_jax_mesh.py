@@ -11,7 +11,13 @@ from tests.plugins.conftest import ROOT, Run, kept_modules, moved, outcomes
 PROGRAMS = ROOT / "tests" / "plugins" / "jax_mesh_programs.py"
 TOGETHER = (
     *("data_parallel_step", "transformer_block", "results_that_nobody_cuts"),
-    *("results_that_are_whole", "collectives", "sums_of_every_type", "loops_of_fixed_rounds"),
+    *(
+        "results_that_are_whole",
+        "collectives",
+        "collectives_alone",
+        "sums_of_every_type",
+        "loops_of_fixed_rounds",
+    ),
     *("devices_in_another_order", "devices_in_any_order", "some_of_the_devices", "pmap"),
     *("arrays_in_parts", "python_that_programs_call"),
     *("operations_along_axes_that_are_cut", "axes_by_hand_and_not"),
@@ -62,22 +68,78 @@ def test_another_start_cuts_and_compiles_nothing(
     assert kept_modules(run, tmp_path) == before
 
 
-def test_gpus_are_refused_by_name(run: Run, tmp_path: Path) -> None:
-    """With a library in place of NVIDIA's: a program of a CPU and a GPU, and one of two GPUs."""
-    library = tmp_path / "libcuda.so.1"
-    source = ROOT / "tests" / "c" / "fake_cuda.c"
-    build = ["cc", "-std=gnu11", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", str(source)]
-    subprocess.run([*build, "-o", str(library)], check=True)
-    done = run(
-        PROGRAMS,
-        "spread_over_gpus",
-        JAX_PLATFORMS="edgec,cpu",
-        EDGEC_JAX_DEVICES="cpu,cuda,cuda,cpu",
-        LD_LIBRARY_PATH=str(tmp_path),
-        FAKE_LAUNCHES=str(tmp_path / "launches"),
-    )
-    wrong = outcomes(done)["spread_over_gpus"]
+@pytest.mark.vulkan
+def test_a_gpu_that_is_named_twice_is_several_devices(run: Run) -> None:
+    """What devices say to each other, and what a loop asks of a number, goes through the host."""
+    twice = {**HERE, "EDGEC_JAX_DEVICES": "vulkan:0,vulkan:0"}
+    done = run(PROGRAMS, "loops_that_speak", "branches_that_speak", **twice)
+    for name, wrong in outcomes(done).items():
+        assert not wrong, name + wrong
+    assert "through the host's memory: they are no GPUs that NCCL knows" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment with libraries in place of NVIDIA's, of GPUs whose kernels do not run."""
+    folder = tmp_path_factory.mktemp("paper")
+    for source, name in (
+        (ROOT / "tests" / "c" / "fake_cuda.c", "libcuda.so.1"),
+        (Path(__file__).with_name("group_nccl.c"), "libnccl.so.2"),
+    ):
+        build = ["cc", "-std=gnu11", "-shared", "-fPIC", f"-Wl,-soname,{name}", str(source)]
+        subprocess.run([*build, "-o", str(folder / name)], check=True)
+    return {
+        "JAX_PLATFORMS": "edgec,cpu",
+        "LD_LIBRARY_PATH": str(folder),
+        "FAKE_LAUNCHES": str(folder / "launches"),
+        "FAKE_DEVICES": "4",
+    }
+
+
+def test_devices_of_different_kinds_are_refused(run: Run, paper: dict[str, str]) -> None:
+    done = run(PROGRAMS, "of_different_kinds", **paper, EDGEC_JAX_DEVICES="cpu,cuda,cpu")
+    wrong = outcomes(done)["of_different_kinds"]
     assert not wrong, wrong
+
+
+def test_gpus_speak_by_nccl(run: Run, paper: dict[str, str], tmp_path: Path) -> None:
+    """What NCCL does not do, sums of 16-bit integers here, goes through the host, and is told."""
+    told = tmp_path / "told"
+    four = {**paper, "EDGEC_JAX_DEVICES": "cuda,cuda,cuda,cuda", "GROUP_NCCL": str(told)}
+    done = run(PROGRAMS, "collectives_alone", **four)
+    for name, wrong in outcomes(done).items():
+        assert not wrong, name + wrong
+    kinds = {"all_reduce", "reduce_scatter", "all_gather", "send", "receive"}
+    said = set(told.read_text().splitlines())
+    assert {line.split()[0] for line in said} == kinds
+    assert {"all_reduce of 2", "all_reduce of 4"} <= said
+    lines = [line for line in done.stderr.splitlines() if line.startswith("edgec:")]
+    assert lines == [
+        "edgec: a collective of jit_each goes through the host's memory: "
+        "NCCL has no such reduction of such elements"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("devices", "why"),
+    [
+        ("cuda:1,cuda:1,cuda:1,cuda:1", "NCCL does not take a GPU that is named twice"),
+        (
+            "cuda,cuda,cuda,cuda",
+            "NCCL is not here (pip install nvidia-nccl-cu12, or nvidia-nccl-cu13)",
+        ),
+    ],
+)
+def test_gpus_without_nccl_speak_through_the_host(
+    run: Run, paper: dict[str, str], tmp_path: Path, devices: str, why: str
+) -> None:
+    (tmp_path / "libcuda.so.1").symlink_to(Path(paper["LD_LIBRARY_PATH"]) / "libcuda.so.1")
+    alone = {**paper, "LD_LIBRARY_PATH": str(tmp_path), "EDGEC_JAX_DEVICES": devices}
+    done = run(PROGRAMS, "collectives_alone", **alone)
+    wrong = outcomes(done)["collectives_alone"]
+    assert not wrong, wrong
+    lines = [line for line in done.stderr.splitlines() if line.startswith("edgec:")]
+    assert lines == [f"edgec: devices speak to each other through the host's memory: {why}"]
 
 
 def test_damaged_routes_are_refused(tmp_path: Path) -> None:

@@ -86,6 +86,16 @@ typedef struct edgert_range {
   uint64_t length; /* EDGERT_WHOLE: to the end */
 } edgert_range;
 
+/* What a driver lets other libraries do beside it: `edgert_device_native` and what follows there. */
+typedef struct edgert_neighbour {
+  void (*native)(edgert_device *self, edgert_native *out);
+  uint64_t (*address)(const edgert_buffer *buffer); /* of a whole buffer's first byte */
+  void (*hold)(edgert_device *self);
+  void (*let_go)(edgert_device *self);
+  edgert_status (*enqueued)(edgert_device *self, edgert_tensor *const *tensors, size_t count,
+                            edgert_error *error);
+} edgert_neighbour;
+
 struct edgert_driver {
   const char *name;
   const char *id; /* what programs call such a device; patterns may stand for it */
@@ -158,6 +168,10 @@ struct edgert_driver {
    * until `watch` is over. NULL where all is done when `execute` returns. */
   edgert_status (*wait)(edgert_device *self, uint64_t point, uint64_t milliseconds,
                         const edgert_watch *watch, edgert_error *error);
+
+#if EDGERT_WITH_NATIVE
+  const edgert_neighbour *neighbour; /* or NULL */
+#endif
 };
 
 /* The drivers of this build by index; NULL behind the last. */

@@ -255,7 +255,10 @@ static edgert_status session_end(edgert_session *self, edgert_status status, edg
   if (status == EDGERT_PENDING) return status;
   edgert_begun *begun = &self->begun;
   edgert_codes gives = self->module->functions[begun->function].convention.results;
-  if (status == EDGERT_OK && begun->signal)
+  uint64_t point;
+  if (status == EDGERT_OK && begun->signal && EDGERT_WITH_NATIVE && begun->is_left)
+    status = edgert_fence_point(begun->signal, &point, error);
+  else if (status == EDGERT_OK && begun->signal)
     status = edgert_session_wait(self, begun->signal, UINT64_MAX, error);
   for (size_t i = 0; i < gives.count && status == EDGERT_OK; ++i)
     status = session_give_result(&begun->results[i], gives.data[i], i, &results[i], error);
@@ -271,7 +274,7 @@ static edgert_status session_end(edgert_session *self, edgert_status status, edg
 }
 
 /* Run a function, in the time of a call of its own; a call that waits still is given up. */
-static edgert_status session_begin(edgert_session *self, uint32_t function,
+static edgert_status session_begin(edgert_session *self, uint32_t function, int is_left,
                                    const char *overwritten, const edgert_value *arguments,
                                    size_t argument_count, edgert_value *results,
                                    edgert_error *error) {
@@ -282,7 +285,8 @@ static edgert_status session_begin(edgert_session *self, uint32_t function,
   edgert_begun *begun = &self->begun;
   session_drop(self);
   session_start_watch(self);
-  *begun = (edgert_begun){.mark = edgert_stack_save(&self->stack), .function = function};
+  *begun = (edgert_begun){
+      .mark = edgert_stack_save(&self->stack), .function = function, .is_left = is_left};
   void *memory;
   edgert_status status = edgert_stack_take(&self->stack, &self->object.allocator,
                                            count * sizeof(edgert_cell), &memory, error);
@@ -314,7 +318,7 @@ static edgert_status session_initialised(edgert_session *self, edgert_status sta
   return status;
 }
 
-edgert_status edgert_session_call(edgert_session *session, size_t function,
+static edgert_status session_call(edgert_session *session, size_t function, int is_left,
                                   const edgert_value *arguments, size_t argument_count,
                                   edgert_value *results, size_t result_count,
                                   edgert_error *error) {
@@ -335,11 +339,29 @@ edgert_status edgert_session_call(edgert_session *session, size_t function,
     return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the session is not made yet");
   edgert_mutex_lock(&session->lock);
   const edgert_export *called = &module->exports[function];
-  edgert_status status = session_begin(session, called->function, called->overwritten, arguments,
-                                       argument_count, results, error);
+  edgert_status status = session_begin(session, called->function, is_left, called->overwritten,
+                                       arguments, argument_count, results, error);
   edgert_mutex_unlock(&session->lock);
   return status;
 }
+
+edgert_status edgert_session_call(edgert_session *session, size_t function,
+                                  const edgert_value *arguments, size_t argument_count,
+                                  edgert_value *results, size_t result_count,
+                                  edgert_error *error) {
+  return session_call(session, function, 0, arguments, argument_count, results, result_count,
+                      error);
+}
+
+#if EDGERT_WITH_NATIVE
+edgert_status edgert_session_submit(edgert_session *session, size_t function,
+                                    const edgert_value *arguments, size_t argument_count,
+                                    edgert_value *results, size_t result_count,
+                                    edgert_error *error) {
+  return session_call(session, function, 1, arguments, argument_count, results, result_count,
+                      error);
+}
+#endif
 
 edgert_status edgert_session_resume(edgert_session *session, edgert_value *results,
                                     size_t result_count, edgert_error *error) {
@@ -446,7 +468,7 @@ edgert_status edgert_session_create(edgert_module *module, edgert_device *device
   if (status == EDGERT_OK) status = session_add_scopes(self, &full, error);
   if (status == EDGERT_OK) status = session_resolve(self, error);
   if (status == EDGERT_OK && module->init >= 0)
-    status = session_begin(self, (uint32_t)module->init, NULL, NULL, 0, NULL, error);
+    status = session_begin(self, (uint32_t)module->init, 0, NULL, NULL, 0, NULL, error);
   status = session_initialised(self, status, error);
   if (status != EDGERT_OK && status != EDGERT_PENDING) {
     edgert_release(self);

@@ -126,6 +126,7 @@ typedef struct edgert_begun {
   edgert_cell *held; /* of a function that writes to arguments: all, or copies of them */
   size_t held_count;
   struct edgert_fence *signal; /* NULL: the program itself waits for all it starts */
+  int is_left; /* whoever called waits for the device */
 } edgert_begun;
 
 typedef struct edgert_session_scope {

@@ -22,6 +22,11 @@
 #define EDGERT_WITH_PLACES 0
 #endif
 
+/* Whether other libraries may give devices work beside edgert: for bindings, as JAX's. */
+#ifndef EDGERT_WITH_NATIVE
+#define EDGERT_WITH_NATIVE 0
+#endif
+
 /* Whether modules can be asked for a signature: some 12 KB of code. */
 #ifndef EDGERT_WITH_SIGNATURES
 #define EDGERT_WITH_SIGNATURES 0

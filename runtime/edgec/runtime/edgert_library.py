@@ -23,7 +23,8 @@ _CHECKOUT = _PACKAGED.parents[2] / "c"
 _FLAGS = (
     *("-std=c11", "-O2", "-DNDEBUG", "-DEDGERT_BUILDING", "-DEDGERT_SHARED"),
     *("-fPIC", "-shared", "-fvisibility=hidden"),
-    *("-DEDGERT_WITH_VULKAN=1", "-DEDGERT_WITH_CUDA=1", "-DEDGERT_WITH_PLACES=1"),
+    *("-DEDGERT_WITH_VULKAN=1", "-DEDGERT_WITH_CUDA=1"),
+    *("-DEDGERT_WITH_PLACES=1", "-DEDGERT_WITH_NATIVE=1"),
     # Of Monocypher only what checks signatures is taken along.
     *("-DEDGERT_WITH_SIGNATURES=1", "-ffunction-sections", "-fdata-sections"),
     "-Wl,-dead_strip" if sys.platform == "darwin" else "-Wl,--gc-sections",

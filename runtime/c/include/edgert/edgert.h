@@ -536,6 +536,54 @@ EDGERT_API EDGERT_MUST_USE edgert_status edgert_session_prove(edgert_session *se
  * was found out of one says nothing of another. For apps that keep verdicts themselves. */
 EDGERT_API uint64_t edgert_session_identity(const edgert_session *session);
 
+/* --- Beside other libraries ------------------------------------------------------------------- */
+
+/* For libraries that give the same device work of their own, such as NCCL. Only builds with
+ * EDGERT_WITH_NATIVE=1 have what follows up to the next heading. */
+
+/* As `edgert_session_call`, but it returns when the device has been given all that there is to do.
+ * Results are for what the same device is asked later, calls and reads alike, which comes behind it;
+ * what fails on the device is told there, and by `edgert_tensor_wait`. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_session_submit(
+    edgert_session *session, size_t function, const edgert_value *arguments, size_t argument_count,
+    edgert_value *results, size_t result_count, edgert_error *error);
+
+/* Wait until all is done that the device has been given to do with a tensor's memory, for so many
+ * milliseconds at most, then EDGERT_TIMED_OUT. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_tensor_wait(const edgert_tensor *tensor,
+                                                            uint64_t milliseconds,
+                                                            edgert_error *error);
+
+/* A device as its own API knows it. */
+typedef struct edgert_native {
+  void *stream;   /* cuda: the CUstream to which it gives all its work, in order */
+  uint32_t index; /* cuda: the device's ordinal */
+} edgert_native;
+
+/* EDGERT_UNSUPPORTED where a driver has no such thing; so are all below that can fail. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_device_native(edgert_device *device,
+                                                              edgert_native *out_native,
+                                                              edgert_error *error);
+
+/* Where a tensor's elements lie in the device's memory, one behind the other. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_tensor_address(const edgert_tensor *tensor,
+                                                               uint64_t *out_address,
+                                                               edgert_error *error);
+
+/* Between these two no other thread takes memory of the device or gives it back, for which CUDA may
+ * wait until its devices are idle: while work is given to several that wait for each other. Nothing
+ * of edgert's may be called for this device in between. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_device_hold(edgert_device *device,
+                                                            edgert_error *error);
+EDGERT_API void edgert_device_let_go(edgert_device *device);
+
+/* Say that the stream was given work which uses these tensors of the device, and which has to be done
+ * before the host sees them. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_device_enqueued(edgert_device *device,
+                                                                edgert_tensor *const *tensors,
+                                                                size_t count,
+                                                                edgert_error *error);
+
 /* --- Calls in the background ------------------------------------------------------------------ */
 
 typedef struct edgert_call edgert_call;

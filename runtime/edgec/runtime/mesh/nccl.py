@@ -14,7 +14,7 @@ from typing import Any
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import DeviceError, MissingExtra
 
-__all__ = ["ELEMENTS", "REDUCTIONS", "Communicator", "Nccl"]
+__all__ = ["ELEMENTS", "REDUCTIONS", "Communicator", "Nccl", "nccl_files"]
 
 ELEMENTS = {
     DType.I8: 0,
@@ -104,7 +104,7 @@ class Nccl:
 
 
 def _load(path: Path | str | None) -> tuple[str, Any]:
-    names = [str(path)] if path is not None else [*_in_package(), _NAME]
+    names = [str(path)] if path is not None else nccl_files()
     for name in names:
         try:
             return name, ctypes.CDLL(name)
@@ -116,12 +116,12 @@ def _load(path: Path | str | None) -> tuple[str, Any]:
     )
 
 
-def _in_package() -> list[str]:
-    """The library in the packages `nvidia-nccl-cu12` and `-cu13`, which share a place."""
+def nccl_files() -> list[str]:
+    """Where it may be: `nvidia-nccl-cu12` and `-cu13` share a place, and else the system knows."""
     try:
         found = importlib.util.find_spec("nvidia.nccl")
     except ModuleNotFoundError:
-        return []
+        found = None
     folders = [] if found is None else list(found.submodule_search_locations or [])
     paths = [Path(folder, "lib", _NAME) for folder in folders]
-    return [str(path) for path in paths if path.exists()]
+    return [*(str(path) for path in paths if path.exists()), _NAME]

@@ -123,6 +123,26 @@ BLOCK_CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], tu
         (WHOLE, WHOLE, *(BYTE, HALF, HALF) * 2),
     ),
     "f32: by 8 bits in chunks": (eight, ((3, 640), (41, 640), (41, 20)), (WHOLE, BYTE, HALF)),
+    "f32: by 4 bits, tile after tile": (
+        four_of_one,
+        ((1, 2304), (165, 72, 16), (165, 72), (165, 72), (1, 165)),
+        (WHOLE, BYTE, HALF, HALF, WHOLE),
+    ),
+    "f32: by 8 bits, tile after tile": (
+        eight,
+        ((2, 640), (229, 640), (229, 40)),
+        (WHOLE, BYTE, HALF),
+    ),
+    "f32: a gate, tile after tile": (
+        gated,
+        ((3, 512), (512,), *((229, 256), (229, 16), (229, 16)) * 2),
+        (WHOLE, WHOLE, *(BYTE, HALF, HALF) * 2),
+    ),
+    "f32: three of a row, tile after tile": (
+        three,
+        ((1, 512), (512,), (137, 512), (137, 16), (53, 512), (53, 16), (9, 512), (9, 16)),
+        (WHOLE, WHOLE, *(BYTE, HALF) * 3),
+    ),
     "f32: many rows by 4 bits": (
         four,
         ((19, 96), (37, 3, 16), (37, 3), (37, 3), (37,), (19, 37)),
@@ -171,6 +191,11 @@ BLOCK_CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], tu
 GPUS = {
     **{name: {"multiprocessors": 1} for name in BLOCK_CASES if name.endswith("two tiles")},
     "f32: by 4 bits in turns": {"multiprocessors": 1, "shared_memory": 20_000},
+    **{
+        name: {"multiprocessors": 1, "shared_memory": 200_000}
+        for name in BLOCK_CASES
+        if name.endswith("tile after tile")
+    },
     "f32: by 8 bits in chunks": {"shared_memory": 16_000},
 }
 """In what a GPU differs: it runs fewer programs than there are tiles, has many for each

@@ -52,6 +52,7 @@ static u32 group_z(void) { return at[2]; }
 static u32 groups_x(void) { return grid[0]; }
 static u32 groups_y(void) { return grid[1]; }
 static void meet(void) { wait_together(1, me_group, me_group * threads_of_group, threads_of_group); }
+static void meet_in_warp(void) { warp_meets(); }
 static void let_next_begin(void) {}
 static void wait_for_earlier(void) {}
 static void copies_end(void) {}

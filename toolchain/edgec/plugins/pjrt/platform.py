@@ -5,6 +5,7 @@ compiled by a process of its own (`edgec.plugins.pjrt.server`).
 """
 
 import os
+import re
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -13,12 +14,14 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from edgec.runtime.errors import EdgecError, MissingExtra, UsageError
+from edgec.runtime.mesh.nccl import nccl_files
 
 __all__ = ["DEVICES_VARIABLE", "REFUSED_VARIABLE", "register"]
 
 DEVICES_VARIABLE = "EDGEC_JAX_DEVICES"
 """Drivers of edgert's with commas between, in the order in which JAX counts its devices."""
 _DRIVERS = ("cpu", "vulkan", "cuda")
+_DEVICE = re.compile(rf"({'|'.join(_DRIVERS)})(:\d{{1,4}})?")
 REFUSED_VARIABLE = "EDGEC_JAX_REFUSED"
 """What becomes of a program that edgec refuses: `error`, or `xla`, whose CPU then runs it."""
 _REFUSED = ("error", "xla")
@@ -72,11 +75,12 @@ def _options() -> dict[str, str]:
         UsageError: a device that there is not, or another word for what is refused.
     """
     devices = os.environ.get(DEVICES_VARIABLE, "cpu")
-    unknown = [name for name in devices.split(",") if name not in _DRIVERS]
+    unknown = [name for name in devices.split(",") if not _DEVICE.fullmatch(name)]
     if unknown:
         raise UsageError(
             f"{DEVICES_VARIABLE}={devices} names the device {unknown[0]!r}",
-            hint=f"it takes {', '.join(_DRIVERS)}, with commas between",
+            hint=f"it takes {', '.join(_DRIVERS)}, with commas between, or with a device's number, "
+            f"as cuda:1",
         )
     from edgec.plugins.pjrt.callbacks import address
 
@@ -89,6 +93,7 @@ def _options() -> dict[str, str]:
         "devices": devices,
         "refused": refused,
         "python": str(address()),
+        "nccl": "\n".join(nccl_files()),
         "compiler": "\n".join((sys.executable, "-m", "edgec.plugins.pjrt.server")),
     }
 

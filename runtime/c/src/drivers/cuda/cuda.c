@@ -121,6 +121,9 @@ const edgert_driver edgert_cuda_driver = {
     .forget = cuda_forget,
     .wait = cuda_wait,
     .is_timed = 1,
+#if EDGERT_WITH_NATIVE
+    .neighbour = &cuda_neighbour,
+#endif
 };
 
 #endif

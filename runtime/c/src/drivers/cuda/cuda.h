@@ -8,6 +8,7 @@
  *     execute.c   commands to the stream
  *     graph.c     commands that run again, as graphs
  *     stamps.c    what kernels take
+ *     native.c    what other libraries may do beside it
  *     cuda.c      the driver
  *
  * A device is the primary context of a GPU, which it shares with other libraries in the process,
@@ -188,6 +189,9 @@ edgert_status cuda_execute(edgert_device *device, edgert_commands *commands,
                            const edgert_range *slots, size_t slot_count, const edgert_watch *watch,
                            uint64_t *out_point, edgert_error *error);
 
+/* A buffer is in use until that point; under the lock. */
+void cuda_touch(edgert_buffer *buffer, uint64_t point);
+
 /* --- graph.c ---------------------------------------------------------------------------------- */
 
 /* The graph of commands that are run again, for these slots; NULL where they are to be launched one
@@ -207,5 +211,11 @@ edgert_status cuda_stamps_tell(cuda_device *self, const edgert_commands *command
 void cuda_stamps_close(cuda_device *self);
 /* Whether a command does anything; dispatches without workgroups do not. */
 int cuda_is_work(const edgert_command *command);
+
+/* --- native.c --------------------------------------------------------------------------------- */
+
+#if EDGERT_WITH_NATIVE
+extern const edgert_neighbour cuda_neighbour;
+#endif
 
 #endif

@@ -184,7 +184,7 @@ edgert_status cuda_encode(cuda_device *device, const edgert_commands *commands,
   return status;
 }
 
-static void execute_touch_buffer(edgert_buffer *buffer, uint64_t point) {
+void cuda_touch(edgert_buffer *buffer, uint64_t point) {
   if (!buffer) return;
   if (buffer->whole) buffer = buffer->whole;
   if (buffer->point < point) buffer->point = point;
@@ -195,8 +195,8 @@ static void execute_touch(cuda_device *self, const edgert_commands *commands,
                           const edgert_range *slots, size_t slot_count, uint64_t point) {
   edgert_mutex_lock(&self->lock);
   for (size_t i = 0; i < commands->kept_count; ++i)
-    execute_touch_buffer(edgert_object_as(commands->kept[i], EDGERT_KIND_BUFFER), point);
-  for (size_t i = 0; i < slot_count; ++i) execute_touch_buffer(slots[i].buffer, point);
+    cuda_touch(edgert_object_as(commands->kept[i], EDGERT_KIND_BUFFER), point);
+  for (size_t i = 0; i < slot_count; ++i) cuda_touch(slots[i].buffer, point);
   edgert_mutex_unlock(&self->lock);
 }
 

@@ -51,6 +51,14 @@ _OF_LINE = 192
 """Bytes that the integers of so many neighbours take there, at most."""
 _OF_GROUP, _OF_REST = 4, 4096
 """And what belongs to a group, or to all."""
+_STAGE = 128
+"""Bytes of an output that a warp reads at a time, where it reads on and on."""
+_AT_ONCE = 65536
+"""And of a program, bytes that are on their way."""
+_OF_WARP = 1024
+"""And what sums of a warp take, at most."""
+_UNEVEN = 1.2
+"""How much longer than so the busiest multiprocessor would take where each has its tiles at once."""
 _MANY_WARPS = 16
 """Of a program that has one tile after the other."""
 _ON_THEIR_WAY, _MOST_RESIDENT = 32768, 4
@@ -156,6 +164,11 @@ def _digits(call: BlockCall, library: Library) -> Launch:
     is_high = not many and _tiles(tiled, 1) > 2 * library.gpu.multiprocessors
     high = 2 if is_high else 1
     tiles = _tiles(tiled, high)
+    single = _tiles(tiled, 1)
+    is_uneven = _waste(tiles, library) > _UNEVEN * _waste(single, library)
+    stream = _stream(call, library, single) if many or is_uneven else None
+    if stream is not None:
+        return stream
     steps = weights.inner // (2 * _DIGITS) * high / _STEPS
     warps = 1 << max(0, math.ceil(math.log2(steps)))
     warps = max(_FEWEST_WARPS, min(_MANY_WARPS if many else _MOST_WARPS, warps))
@@ -168,6 +181,47 @@ def _digits(call: BlockCall, library: Library) -> Launch:
             **{"SHARED_BYTES": library.gpu.shared_memory, "WARPS": warps, "MANY": many},
             **{"TILES": high, "AHEAD": _ahead(tiles, library)},
         },
+    )
+
+
+def _waste(programs: int, library: Library) -> float:
+    """How many times as long as on the average multiprocessor programs take on the busiest."""
+    each = programs / library.gpu.multiprocessors
+    return math.ceil(each) / each
+
+
+def _stream(call: BlockCall, library: Library, tiles: int) -> Launch | None:
+    """The same by programs that have one tile after the other, whose warps read on and on; None:
+    rows are not in whole stages, or there is no room for them."""
+    first = call.products[0]
+    weights, gpu = first.weights, library.gpu
+    deep = _STAGE * 8 // weights.bits
+    parts = [name for each in call.products for name in parts_of(each.weights)]
+    if "scale_by" in parts or "least_by" in parts:
+        return None
+    if weights.inner % deep or deep % weights.group:
+        return None
+    units = weights.inner // deep
+    # What leaves the fewest warps without work in the last of their turns, and has the most warps.
+    many = range(_FEWEST_WARPS, _MANY_WARPS + 1)
+    warps = min(many, key=lambda warps: (math.ceil(units / warps) * warps, -warps))
+    stages = 1 + math.ceil(_AT_ONCE / (warps * _OUTPUTS * _STAGE))
+    numbers = [weights.scale, *([] if weights.least is None else [weights.least])]
+    of_group = sum(int(each.element.strip("bfi")) // 8 for each in numbers)
+    each = _OUTPUTS * (_STAGE + _ALIGNED + deep // weights.group * of_group)
+    # What belongs to a block takes 8 bytes, or 16 for each of its groups, for digits of each parity.
+    groups = math.ceil(_DIGITS / weights.group)
+    fact = 16 * groups if weights.least is not None or groups > 1 else 8
+    of_line = 4 * _DIGITS + 2 * fact
+    rest = weights.inner // _DIGITS * of_line * min(first.rows, 2) + warps * _OF_WARP
+    if rest + stages * warps * each > gpu.shared_memory:
+        return None
+    return _of_few_rows(
+        call,
+        source="block_stream",
+        grid=(min(tiles, gpu.multiprocessors), 1, 1),
+        warps=warps,
+        form={"WARPS": warps, "STAGES": stages},
     )
 
 

@@ -46,6 +46,9 @@ TOLD_BY(groups_x, "nctaid.x")
 /* All threads of a group have come here, and see what the others wrote. */
 ALWAYS void meet(void) { __asm__ volatile("bar.sync 0;" ::: "memory"); }
 
+/* The same of a warp. */
+ALWAYS void meet_in_warp(void) { __asm__ volatile("bar.warp.sync -1;" ::: "memory"); }
+
 /* What is read before this is asked for before what comes after it is done. */
 ALWAYS void all_on_their_way(void) { __asm__ volatile("" ::: "memory"); }
 
@@ -69,14 +72,17 @@ ALWAYS void copy(SHARED void *to, const GLOBAL void *from, u32 bytes) {
 /* What was put on its way since the last call of this belongs together. */
 ALWAYS void copies_end(void) { __asm__ volatile("cp.async.commit_group;" ::: "memory"); }
 
-/* Until no copies, or no more than the last 1 or 3 that belong together, are on their way. */
+/* Until no more than the last so many (0 to 6) that belong together are on their way. */
+#define WAIT_BUT(n) \
+  if (but_last == n) __asm__ volatile("cp.async.wait_group " #n ";" ::: "memory")
 ALWAYS void wait_for_copies(int but_last) {
-  if (but_last == 3)
-    __asm__ volatile("cp.async.wait_group 3;" ::: "memory");
-  else if (but_last == 1)
-    __asm__ volatile("cp.async.wait_group 1;" ::: "memory");
-  else
-    __asm__ volatile("cp.async.wait_group 0;" ::: "memory");
+  WAIT_BUT(0);
+  WAIT_BUT(1);
+  WAIT_BUT(2);
+  WAIT_BUT(3);
+  WAIT_BUT(4);
+  WAIT_BUT(5);
+  WAIT_BUT(6);
 }
 
 /* What lies there is on its way to where all kernels find it sooner; it is not read. */
