@@ -54,6 +54,21 @@ static pjrt_error *number_devices(pjrt_executable *self) {
   return NULL;
 }
 
+static bool is_collective(const pjrt_step *step) {
+  return step->kind != STEP_CALL && step->kind != STEP_PYTHON && !step->way_count;
+}
+
+/* Whether devices say anything to each other. */
+static bool has_collectives(const pjrt_route *route) {
+  for (size_t i = 0; i < route->step_count; ++i) {
+    const pjrt_step *step = &route->steps[i];
+    if (is_collective(step)) return true;
+    for (size_t j = 0; j < step->way_count; ++j)
+      if (has_collectives(step->ways[j])) return true;
+  }
+  return false;
+}
+
 /* How GPUs carry out the collectives of a route: among themselves where NCCL does. */
 static pjrt_error *join(pjrt_executable *self, pjrt_route *route) {
   pjrt_error *failed = NULL;
@@ -61,8 +76,7 @@ static pjrt_error *join(pjrt_executable *self, pjrt_route *route) {
     pjrt_step *step = &route->steps[i];
     const char *why;
     for (size_t j = 0; j < step->way_count && !failed; ++j) failed = join(self, step->ways[j]);
-    bool is_collective = step->kind != STEP_CALL && step->kind != STEP_PYTHON && !step->way_count;
-    if (!is_collective || failed) continue;
+    if (!is_collective(step) || failed) continue;
     if (pjrt_nccl_takes(step, &why))
       failed = pjrt_nccl_join(self->client, self->devices, self->device_count, step);
     else
@@ -77,7 +91,7 @@ static pjrt_error *find_ways_to_speak(pjrt_executable *self) {
   edgert_error error;
   edgert_status status = EDGERT_OK;
   self->is_on_cpus = !strcmp(self->device->driver, "cpu");
-  if (self->is_on_cpus) return NULL;
+  if (self->is_on_cpus || !has_collectives(self->route)) return NULL;
   pthread_mutex_lock(&client->speaking);
   if (!client->host) status = edgert_device_create("cpu", NULL, &client->host, &error);
   pthread_mutex_unlock(&client->speaking);
