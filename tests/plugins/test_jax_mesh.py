@@ -48,6 +48,13 @@ def test_programs_of_eight_devices_are_right(run: Run) -> None:
     assert wrong == dict.fromkeys(OF_EIGHT, ""), "\n".join(wrong.values())
 
 
+def test_arrays_without_elements_are_not_gathered(run: Run) -> None:
+    """Of two devices: of four, this is one of the programs above."""
+    done = run(PROGRAMS, "nothing_at_all", JAX_PLATFORMS="edgec,cpu", EDGEC_JAX_DEVICES="cpu,cpu")
+    wrong = outcomes(done)["nothing_at_all"]
+    assert not wrong, wrong
+
+
 def test_an_executable_goes_to_another_process_as_bytes(run: Run, tmp_path: Path) -> None:
     file = str(tmp_path / "executable")
     for program, cache in (("executable_to_bytes", "here"), ("executable_from_bytes", "there")):

@@ -16,6 +16,7 @@ from typing import Any
 
 from edgec.exporters.mesh.artifact import read
 from edgec.exporters.mesh.calls import target_of
+from edgec.exporters.mesh.empty import make_empties_constant
 from edgec.exporters.mesh.even import make_even, takes_even
 from edgec.exporters.mesh.flatten import flatten
 from edgec.exporters.mesh.leading import lead
@@ -76,6 +77,7 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
         # One device that is here for the host's code alone has nobody to speak to in a loop.
         is_alone = math.prod(axes.values()) == 1 and _calls_host(module)
         flatten(module, main, loops=not is_alone)
+        make_empties_constant(main)
         _run(module, _CLEAN)
         lifted = _lift(main, Path(request["weights"])) if request["lift"] else 0
         _shard(main, mesh, request["shardings"])
