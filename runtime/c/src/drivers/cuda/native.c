@@ -1,9 +1,9 @@
 /* What other libraries are told of a device, NCCL for one, whose work goes to the same stream. */
 #include "../../drivers.h"
+#include "../../tensor.h"
 
 #if EDGERT_WITH_CUDA && EDGERT_WITH_NATIVE
 
-#include "../../tensor.h"
 #include "cuda.h"
 
 static void cuda_native(edgert_device *device, edgert_native *out) {
