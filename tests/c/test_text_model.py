@@ -123,9 +123,7 @@ def test_drawn_texts_those_that_slide_and_guesses_are_as_python_writes_them(
         kept = model.generate("Once upon a time", limit=8)
         kept.whole()
         model.save(saved)
-    with TextModel(one_language_model.another()) as other:
-        other.generate("Once upon a time", limit=8).whole()
-        other.save(tmp_path / "other.saved")
+    one_language_model.save_as_another(tmp_path / "other.saved", "Once upon a time")
     found = _said(programs / "text_model", module, saved, tmp_path / "other.saved")[0]
     assert found == "\n".join((*expected, best, kept.text))
     with TextModel(module) as model:

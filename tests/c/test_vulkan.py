@@ -299,6 +299,9 @@ def test_a_session_holds_no_more_than_it_may(gpu: EdgertDevice) -> None:
     session.call("keep")
 
 
+@pytest.mark.parametrize(
+    "gpu", ["shared", pytest.param("far", marks=pytest.mark.slow)], indirect=True
+)
 def test_a_call_that_takes_too_long_ends_and_so_does_one_that_is_interrupted(
     gpu: EdgertDevice, compile_text: Callable[..., Path]
 ) -> None:

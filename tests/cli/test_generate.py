@@ -21,9 +21,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from edgec.cli.main import execute
 
     folder = tmp_path_factory.mktemp("generate")
-    source = tiny.save("qwen3", folder / "tiny-1.5b")
+    source = tiny.save("qwen3", folder / "tiny-1.5b", num_hidden_layers=1)
     program, module = folder / "tiny.mlirbc", folder / "tiny.vmfb"
-    flags = ["--context=150", "--prefill=4,16"]
+    flags = ["--context=150", "--prefill=8"]
     assert execute(["export", f"hf:{source}", "-o", str(program), *flags]) == 0
     assert (folder / "tiny.safetensors").exists()
     assert execute(["compile", str(program), "-O1", "-o", str(module)]) == 0

@@ -166,7 +166,7 @@ def _network(x: Any) -> Any:
     return (pooled / ones).mean((1, 2)) @ np.resize(_WEIGHTS, (32, 64))
 
 
-@pytest.mark.parametrize("chunk", [8, 1])
+@pytest.mark.parametrize("chunk", [8, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_network_is_right_for_any_number(chunk: int, tmp_path: Any) -> None:
     path = tmp_path / "net.vmfb"
     program = _exported(_network, 3, chunk=chunk)

@@ -34,23 +34,41 @@ def test_what_is_made_of_eigenvalues(replay) -> None:
             "values": values,
             "again": vectors * values[..., None, :] @ vectors.mT,
             "hermitian": jnp.linalg.eigvalsh(h),
-            "upper": jnp.linalg.eigvalsh(s, UPLO="U"),
-            "gradient": jax.grad(lambda s: (jnp.linalg.eigvalsh(s[0]) ** 3).sum())(s),
         }
 
     h = symmetric(normal(3, 3) + 1j * normal(3, 3)).astype(np.complex64)
     assert replay(export(model, (symmetric(normal(2, 5, 5)), h))) <= 2e-4
 
 
+@pytest.mark.slow  # More of the loops above, which a compile takes seconds for.
+def test_what_else_is_made_of_eigenvalues(replay) -> None:
+    def model(s):
+        return {
+            "upper": jnp.linalg.eigvalsh(s, UPLO="U"),
+            "gradient": jax.grad(lambda s: (jnp.linalg.eigvalsh(s[0]) ** 3).sum())(s),
+        }
+
+    assert replay(export(model, (symmetric(normal(2, 5, 5)),))) <= 2e-4
+
+
 def test_what_is_made_of_singular_values(replay) -> None:
-    def model(a, b):
+    def model(a):
         left, values, right = jnp.linalg.svd(a, full_matrices=False)
         return {
             "values": values,
             "again": (left * values) @ right,
+            "rank": jnp.linalg.matrix_rank(a[:, :2] @ a[:2]),
+        }
+
+    assert replay(export(model, (normal(6, 4),))) <= 2e-4
+
+
+@pytest.mark.slow  # More of the loops above, which a compile takes seconds for.
+def test_what_else_is_made_of_singular_values(replay) -> None:
+    def model(a, b):
+        return {
             "inverse": jnp.linalg.pinv(a),
             "least squares": jnp.linalg.lstsq(a, b)[0],
-            "rank": jnp.linalg.matrix_rank(a[:, :2] @ a[:2]),
             "gradient": jax.grad(lambda a: jnp.linalg.norm(a, "nuc"))(a),
         }
 
@@ -72,7 +90,10 @@ def test_three_diagonals_and_a_search_that_may_be_approximate(replay) -> None:
 
 @pytest.mark.parametrize(
     ("size", "turned"),
-    [(1, 0), (2, 1), (3, 0), (33, 0), pytest.param(33, 1, marks=pytest.mark.slow)],
+    [
+        *((1, 0), (2, 1), (33, 0)),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((3, 0), (33, 1))),
+    ],
 )
 def test_vectors_are_orthogonal_and_diagonalise(size: int, turned: int) -> None:
     a = normal(size, size) + 1j * normal(size, size) if turned else normal(size, size)
@@ -131,6 +152,7 @@ def test_thousands_of_turns_leave_no_more_than_a_few_roundings(kind: type, is_cl
     np.testing.assert_allclose(vectors.conj().T @ vectors, np.eye(size), atol=2e-6)
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("least", [-2, -14])
 def test_values_that_are_very_far_apart(kind: type, least: int) -> None:
@@ -152,7 +174,7 @@ def test_values_that_are_very_far_apart(kind: type, least: int) -> None:
         np.testing.assert_allclose(basis.T @ basis, np.eye(size), atol=20 * rounding)
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.complex64])
+@pytest.mark.parametrize("kind", [pytest.param(np.float32, marks=pytest.mark.slow), np.complex64])
 def test_three_diagonals_with_zeros_in_the_middle(kind: type) -> None:
     """Rows change places; a matrix without an answer gives none, or one of a matrix beside it."""
     low, middle, high, b = (random(kind, *shape) for shape in ((9,), (9,), (9,), (9, 2)))
@@ -172,7 +194,7 @@ def test_three_diagonals_with_zeros_in_the_middle(kind: type) -> None:
     )
 
 
-@pytest.mark.sweep(fast=4)
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize("kind", [np.float32, np.complex64])
 @pytest.mark.parametrize("size", [1, 2, 3, 12])
 def test_reflections_are_packed_as_in_lapack(kind: type, size: int) -> None:
@@ -196,9 +218,14 @@ def test_what_is_made_of_reflections(replay) -> None:
             "three": jax.lax.linalg.tridiagonal(s, lower=False)[1:3],
             "zeros": jax.lax.linalg.tridiagonal_solve(low, 0 * low, low, b),
             "same": basis @ triangle @ basis.conj().T,
-            "root": jax.scipy.linalg.sqrtm(a @ a.T),
         }
 
     a = normal(4, 4) + 4 * np.eye(4, dtype=np.float32)
     given = (a, symmetric(normal(5, 5)), normal(6), normal(6, 1))
     assert replay(export(model, given)) <= 2e-4
+
+
+@pytest.mark.slow  # Another form of `same` above.
+def test_a_root_is_made_of_reflections(replay) -> None:
+    a = normal(4, 4) + 4 * np.eye(4, dtype=np.float32)
+    assert replay(export(lambda a: jax.scipy.linalg.sqrtm(a @ a.T), (a,))) <= 2e-4

@@ -16,7 +16,7 @@ A = RANDOM.normal(size=(6, 6)).astype(np.float32) + 6 * np.eye(6, dtype=np.float
 B = RANDOM.normal(size=6).astype(np.float32)
 
 
-@pytest.mark.parametrize("method", ["incremental", "batched"])
+@pytest.mark.parametrize("method", ["incremental", pytest.param("batched", marks=pytest.mark.slow)])
 def test_gmres_answers_as_in_jax(method: str) -> None:
     def model(a: Any, b: Any) -> Any:
         return gmres(lambda v: a @ v, b, restart=3, maxiter=4, solve_method=method)[0]

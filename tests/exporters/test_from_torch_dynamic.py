@@ -83,7 +83,7 @@ class OfAnyLength(nn.Module):
 @pytest.mark.parametrize(
     ("model", "shape", "dynamic"),
     [
-        (OfAnyHeight, (1, 2, 16, 20), IMAGE),
+        pytest.param(OfAnyHeight, (1, 2, 16, 20), IMAGE, marks=pytest.mark.slow),
         (Classifier, (2, 3, 16, 20), {"x": {0: "b=1..3", 2: "h=9..32", 3: "w=9..32"}}),
         (OfAnyLength, (1, 1, 100), SIGNAL),
     ],
@@ -112,7 +112,9 @@ class Squeezed(nn.Module):
 
 
 @pytest.mark.vulkan
-@pytest.mark.parametrize("model", [nn.AdaptiveAvgPool2d((2, 3)), Squeezed()])
+@pytest.mark.parametrize(
+    "model", [nn.AdaptiveAvgPool2d((2, 3)), pytest.param(Squeezed(), marks=pytest.mark.slow)]
+)
 def test_products_of_any_size_are_right_where_there_are_no_wide_integers(
     model: nn.Module, tmp_path: Path
 ) -> None:

@@ -61,7 +61,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Program, Path]:
     program = export_source(
         f"hf:{source}",
         context=CONTEXT,
-        prefill=(8, 16),
+        prefill=(8,),
         external_weights=folder / "model.safetensors",
         folder=folder,
     ).save(folder / "model.mlirbc")
@@ -75,18 +75,17 @@ def test_a_folder_becomes_a_program_with_its_weights_beside_it(
 ) -> None:
     program, _ = compiled
     names = [function.signature.name for function in program.info.functions]
-    assert names == ["prefill_8", "prefill_16", "decode", "sample", "sample_allowed", "reset"]
+    assert names == ["prefill_8", "decode", "sample", "sample_allowed", "reset"]
     assert program.info.weights is not None
     assert "model.layers.1.mlp.down_proj.weight" in program.info.weights.names
-    shared = [_parameters(program, name) for name in ("prefill_8", "prefill_16", "decode")]
-    assert shared[0] == shared[1] == shared[2]
+    assert _parameters(program, "prefill_8") == _parameters(program, "decode")
     assert {spec.name for spec in program.info.states} == {
         *("position", "tokens", "logits"),
         *("keys_0", "values_0", "keys_1", "values_1"),
     }
     text = program.info.text
     assert text is not None
-    assert (text.context, text.prefill, text.stop) == (CONTEXT, (8, 16), (257,))
+    assert (text.context, text.prefill, text.stop) == (CONTEXT, (8,), (257,))
     assert text.template == tiny.TEMPLATE
 
 

@@ -32,8 +32,8 @@ NOT_RUN = {
 """How many blocks do not run, by what they would need; whoever adds one counts it here."""
 
 SLOW = (
-    *("coming-from", "mesh", "package", "plan", "quantise", "recipes", "split", "torch-compile"),
-    *("tune", "verify", "view"),
+    *("coming-from", "compile", "kernels", "mesh", "package", "plan", "quantise", "recipes", "run"),
+    *("split", "tflite", "torch-compile", "tune", "verify", "view"),
 )
 """Pages that only `make test-all` reads: folders of tests do what they say, and those of the
 exporters export what the recipes do."""

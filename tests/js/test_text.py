@@ -141,9 +141,7 @@ def test_what_python_has_read_is_known_in_node_and_back(
 ) -> None:
     saved, text = tmp_path / "text.saved", "Once upon a time"
     other = tmp_path / "other.saved"
-    with TextModel(one_language_model.another()) as stranger:
-        stranger.generate(text, limit=8).whole()
-        stranger.save(other)
+    one_language_model.save_as_another(other, text)
     with TextModel(folder / "cpu.vmfb") as model:
         expected = model.generate(text, limit=8).whole()
         model.save(saved)

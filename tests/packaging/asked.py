@@ -30,9 +30,7 @@ def answers(module: Path) -> tuple[list[tuple[str, str]], str]:
 
 def save_another(path: Path) -> None:
     """Write what a model of the same shapes and other weights has read."""
-    with TextModel(one_language_model.another()) as stranger:
-        stranger.generate("Once upon a time", limit=6).whole()
-        stranger.save(path)
+    one_language_model.save_as_another(path, "Once upon a time")
 
 
 def said(printed: str) -> list[tuple[str, str]]:

@@ -421,56 +421,63 @@ def floats_of_four_bits() -> None:
     np.testing.assert_array_equal(above, x > 0)
 
 
-def _of_narrow(known: np.ndarray) -> Callable[[jax.Array], Any]:
+def _of_narrow(known: np.ndarray, x: jax.Array) -> Any:
     """What is computed of narrow integers, `known` among them."""
-
-    @jax.jit
-    def computed(x: jax.Array) -> Any:
-        kept = jnp.array(known)
-        moved = (x + x, x * kept, -x, ~x, x << 1, jax.lax.shift_right_logical(x, x * 0 + 1))
-        seen = (x > kept[::-1], jnp.sort(x[::-1]), jax.lax.clz(x), jax.lax.population_count(x))
-        counted = jax.lax.iota(x.dtype, 40)
-        summed = jax.lax.reduce(x, x[0] * 0, jax.lax.add, (0,))
-        return *moved, *seen, counted, summed, x.astype(np.float32) @ jnp.ones((x.size, 2))
-
-    return computed
+    kept = jnp.array(known)
+    moved = (x + x, x * kept, -x, ~x, x << 1, jax.lax.shift_right_logical(x, x * 0 + 1))
+    seen = (x > kept[::-1], jnp.sort(x[::-1]), jax.lax.clz(x), jax.lax.population_count(x))
+    counted = jax.lax.iota(x.dtype, 40)
+    summed = jax.lax.reduce(x, x[0] * 0, jax.lax.add, (0,))
+    return *moved, *seen, counted, summed, x.astype(np.float32) @ jnp.ones((x.size, 2))
 
 
 def narrow_integers() -> None:
     """Of 4 and 2 bits: what leaves their range is wrapped, as NumPy's of ml_dtypes are."""
-    for kind in (jnp.int4, jnp.uint4, jnp.int2, jnp.uint2):
-        dtype = jnp.dtype(kind)
-        low, high, bits = (
-            int(jnp.iinfo(dtype).min),
-            int(jnp.iinfo(dtype).max),
-            jnp.iinfo(dtype).bits,
+    kinds = [jnp.dtype(kind) for kind in (jnp.int4, jnp.uint4, jnp.int2, jnp.uint2)]
+    limits = [jnp.iinfo(dtype) for dtype in kinds]
+    ranges = [np.arange(int(limit.min), int(limit.max) + 1) for limit in limits]
+    known = [wide.astype(dtype) for wide, dtype in zip(ranges, kinds, strict=True)]
+    given = [jax.device_put(each) for each in known]
+    bits = [limit.bits for limit in limits]
+    split = [x.reshape(-1, 8 // count) for x, count in zip(given, bits, strict=True)]
+
+    @jax.jit
+    def computed(given: list[jax.Array], split: list[jax.Array]) -> Any:
+        return (
+            [_of_narrow(each, x) for each, x in zip(known, given, strict=True)],
+            [jax.lax.bitcast_convert_type(x, jnp.uint8) for x in split],
         )
-        wide = np.arange(low, high + 1)
-        known = wide.astype(dtype)
 
-        def wrapped(values: np.ndarray, low: int = low, bits: int = bits) -> np.ndarray:
-            return (values - low) % (1 << bits) + low
+    found, packed = computed(given, split)
+    back = jax.jit(
+        lambda packed: [
+            jax.lax.bitcast_convert_type(x, dtype) for x, dtype in zip(packed, kinds, strict=True)
+        ]
+    )(packed)
+    for n, (dtype, wide) in enumerate(zip(kinds, ranges, strict=True)):
+        low, width = int(wide[0]), bits[n]
 
-        x = jax.device_put(known)
-        assert x.dtype == dtype
-        np.testing.assert_array_equal(np.asarray(x), known)
-        unsigned = wide % (1 << bits)
+        def wrapped(values: np.ndarray, low: int = low, width: int = width) -> np.ndarray:
+            return (values - low) % (1 << width) + low
+
+        assert given[n].dtype == dtype
+        np.testing.assert_array_equal(np.asarray(given[n]), known[n])
+        unsigned = wide % (1 << width)
         wanted = [wide + wide, wide * wide, -wide, ~wide, wide << 1, unsigned >> 1]
         wanted = [wrapped(each) for each in wanted]
         ones = np.array([int(number).bit_count() for number in unsigned])
         lengths = np.array([int(number).bit_length() for number in unsigned])
-        wanted += [wide > wide[::-1], wide, wrapped(bits - lengths), wrapped(ones)]
+        wanted += [wide > wide[::-1], wide, wrapped(width - lengths), wrapped(ones)]
         wanted += [wrapped(np.arange(40)), wrapped(wide.sum()), np.full(2, wide.sum())]
-        for index, (made, want) in enumerate(zip(_of_narrow(known)(x), wanted, strict=True)):
+        for index, (made, want) in enumerate(zip(found[n], wanted, strict=True)):
             np.testing.assert_array_equal(
                 np.asarray(made).astype(np.float32), want, err_msg=f"{dtype}, result {index}"
             )
-        together = x.reshape(-1, 8 // bits)
-        packed = jax.lax.bitcast_convert_type(together, jnp.uint8)
-        places = bits * np.arange(8 // bits)
-        np.testing.assert_array_equal(packed, (unsigned.reshape(-1, 8 // bits) << places).sum(1))
-        back = jax.lax.bitcast_convert_type(packed, dtype)
-        np.testing.assert_array_equal(np.asarray(back), np.asarray(together))
+        places = width * np.arange(8 // width)
+        np.testing.assert_array_equal(
+            packed[n], (unsigned.reshape(-1, 8 // width) << places).sum(1)
+        )
+        np.testing.assert_array_equal(np.asarray(back[n]), np.asarray(split[n]))
 
 
 def tokens() -> None:

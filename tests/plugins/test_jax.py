@@ -23,8 +23,7 @@ TOGETHER = (
     *("results_where_donated_arrays_lie", "donated_memory_that_others_see"),
     *("donation_to_a_call_that_fails", "training_in_place", "what_a_program_costs"),
     *("arrays_that_are_not_donated", "calls_that_go_on", "failure_of_a_call_that_goes_on"),
-    *("compiler_that_dies", "solvers_whose_loop_gives_all_it_carries"),
-    *("products_by_a_named_algorithm", "python_without_a_cpu"),
+    *("compiler_that_dies", "products_by_a_named_algorithm", "python_without_a_cpu"),
 )
 
 
@@ -116,6 +115,13 @@ def test_what_is_missing_for_a_gpu_is_said(run: Run) -> None:
     assert done.returncode != 0
     assert "the device cuda cannot be opened: edgert: this system has no CUDA" in done.stderr
     assert "name devices of this machine in EDGEC_JAX_DEVICES" in done.stderr
+
+
+@pytest.mark.slow  # tests/c/vm_programs.py has the jump that the solvers' loop is.
+def test_solvers_whose_loop_gives_all_it_carries(run: Run) -> None:
+    program = "solvers_whose_loop_gives_all_it_carries"
+    wrong = outcomes(run(PROGRAMS, program))[program]
+    assert not wrong, wrong
 
 
 @pytest.mark.slow

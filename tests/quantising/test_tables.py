@@ -73,7 +73,7 @@ def call(path: Path, device: str | None, inputs: tuple[Any, ...]) -> Any:
         return jax.tree.map(np.array, module.main(*inputs))
 
 
-@pytest.mark.sweep(fast=4)
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize("scheme", ["int8", "int4-g32"])
 @pytest.mark.parametrize("function", LOOK_UPS)
 def test_rows_are_looked_up_in_bytes_and_are_what_jax_gives(
@@ -153,7 +153,7 @@ def tied_network() -> tuple[Any, tuple[np.ndarray, ...], np.ndarray]:
         return network, inputs, network(*map(torch.from_numpy, inputs)).numpy()
 
 
-@pytest.mark.parametrize("scheme", ["int8", "int4-g32"])
+@pytest.mark.parametrize("scheme", [pytest.param("int8", marks=pytest.mark.slow), "int4-g32"])
 def test_a_table_that_a_product_multiplies_by_too_is_kept_once(
     tied_network: Any, scheme: str, tmp_path: Path
 ) -> None:

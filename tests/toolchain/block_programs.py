@@ -1,10 +1,11 @@
 """Products by weights in blocks as programs, in every form that people keep such weights in."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["FORMS", "Form"]
+__all__ = ["FORMS", "Form", "in_turn"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,3 +191,8 @@ FORMS = {
 
 def _kind(sizes: tuple[int, ...], element: str) -> str:
     return f"tensor<{''.join(f'{size}x' for size in sizes)}{element}>"
+
+
+def in_turn(number: int, *kinds: Sequence[str]) -> list[str]:
+    """One size of each kind for the form of that number: every pair of them comes."""
+    return [sizes[(number >> place) % len(sizes)] for place, sizes in enumerate(kinds)]

@@ -16,7 +16,7 @@ from edgec.toolchain.kernels.cpu.source import VectorUnit
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
 from edgec.toolchain.passes.place.block_kernels import BlockKernels
 from edgec.toolchain.stablehlo import parse_stablehlo
-from tests.toolchain.block_programs import FORMS, Form
+from tests.toolchain.block_programs import FORMS, Form, in_turn
 
 AVX512 = VectorUnit(lanes=16, registers=32, broadcasts=True)
 VNNI = DotUnit(vectors=AVX512, signed=False)
@@ -111,12 +111,14 @@ def test_registers_of_256_bits_multiply_bytes_too(tmp_path: Path) -> None:
             np.testing.assert_allclose(found, right, 1e-4, 1e-4 * right.std())
 
 
-def test_all_forms_and_sizes_give_what_numpy_gives(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_all_forms_and_sizes_give_what_numpy_gives(every: bool, tmp_path: Path) -> None:
+    """Every form with few rows and with many, and each size with several forms."""
     cases = {
-        f"{size}_{number}": (form, (*sizes[:2], form.fitting(sizes[2])))
+        f"{size}_{number}": (form, (*SIZES[size][:2], form.fitting(SIZES[size][2])))
         for number, (name, form) in enumerate(FORMS.items())
-        for size, sizes in SIZES.items()
-        if not (form.group and form.fitting(sizes[2]) % form.group)
+        for size in (SIZES if every else in_turn(number, ("few", "one"), ("wide", "tall")))
+        if not (form.group and form.fitting(SIZES[size][2]) % form.group)
     } | {f"long_{name}": (FORMS[name], LONG) for name in ("int8", "Q4_1")}
     cases["uneven_int8"] = (FORMS["int8"], UNEVEN)
     text = "\n".join(

@@ -12,7 +12,7 @@ from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.kernels.cpu.source import VectorUnit
 from edgec.toolchain.passes.place.block_kernels import BlockKernels
 from edgec.toolchain.stablehlo import parse_stablehlo
-from tests.toolchain.block_programs import FORMS, Form
+from tests.toolchain.block_programs import FORMS, Form, in_turn
 from tests.toolchain.by_lane import BY_LANE
 
 AVX512 = VectorUnit(lanes=16, registers=32, broadcasts=True)
@@ -108,10 +108,13 @@ SIZES = {"few": (3, 13, 448), "one": (1, 13, 448), "many": (9, 70, 256), "tall":
 37 not of tiles of many rows, which sum 448 in two blocks."""
 
 
-def cases() -> dict[str, tuple[Form, tuple[int, int, int]]]:
+def cases(*, every: bool) -> dict[str, tuple[Form, tuple[int, int, int]]]:
+    """Every form with few rows and with many, and each size with several forms."""
     found = {}
-    for name, form in FORMS.items():
-        for size, sizes in SIZES.items():
+    for number, (name, form) in enumerate(FORMS.items()):
+        some = ("few" if form.least else "one", "one"), ("many", "tall")
+        for size in SIZES if every else in_turn(number, *some):
+            sizes = SIZES[size]
             inner = form.fitting(sizes[2])
             if inner % (form.group or 1) == 0 and (size != "few" or form.least):
                 key = re.sub(r"\W", "_", f"{name}_{size}".lower())
@@ -119,11 +122,8 @@ def cases() -> dict[str, tuple[Form, tuple[int, int, int]]]:
     return found
 
 
-CASES = cases()
-
-
-def compiled(folder: Path, target: str):
-    texts = {name: form.text(*sizes) for name, (form, sizes) in CASES.items()}
+def compiled(folder: Path, target: str, *, every: bool):
+    texts = {name: form.text(*sizes) for name, (form, sizes) in cases(every=every).items()}
     path = folder / "blocks.mlir"
     path.write_text(merged(texts))
     options = CompileOptions(output=folder / "blocks.vmfb", cache=False, validate=True)
@@ -133,25 +133,29 @@ def compiled(folder: Path, target: str):
 @pytest.fixture(
     scope="module",
     params=[
-        "cpu",
-        pytest.param("cpu:x86-64-v3", marks=pytest.mark.slow),
-        pytest.param("cpu:x86-64", marks=pytest.mark.slow),
-        pytest.param(BY_LANE, marks=pytest.mark.slow),
+        ("cpu", False),
+        pytest.param(("cpu", True), marks=pytest.mark.slow),
+        pytest.param(("cpu:x86-64-v3", True), marks=pytest.mark.slow),
+        pytest.param(("cpu:x86-64", True), marks=pytest.mark.slow),
+        pytest.param((BY_LANE, True), marks=pytest.mark.slow),
     ],
 )
 def module(request, tmp_path_factory):
     """Registers of the machine's own, of eight values, and of four without multiply-and-add."""
-    return compiled(tmp_path_factory.mktemp("blocks"), request.param)
+    target, every = request.param
+    return compiled(tmp_path_factory.mktemp("blocks"), target, every=every), cases(every=every)
 
 
 def test_every_form_and_size_is_what_numpy_works_out(module):
     rng = np.random.default_rng(0)
-    with load(module) as loaded:
-        for name, (form, (rows, outputs, inner)) in CASES.items():
+    made, found = module
+    with load(made) as loaded:
+        for name, (form, (rows, outputs, inner)) in found.items():
             numbers = form.numbers(outputs, inner, seed=len(name))
             x = rng.standard_normal((rows, inner)).astype(np.float32)
             (answer,) = loaded[name].call_flat([x, *numbers.values()])
-            expected = x.astype(float) @ form.weights(numbers, inner).T
-            scale = np.abs(x) @ np.abs(form.weights(numbers, inner)).T
+            weights = form.weights(numbers, inner)
+            expected = x.astype(float) @ weights.T
+            scale = np.abs(x) @ np.abs(weights).T
             error = np.abs(answer.numpy() - expected) / scale
             assert error.max() < 1e-6, name

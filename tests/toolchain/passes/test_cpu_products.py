@@ -57,7 +57,9 @@ def program(tmp_path_factory) -> Program:
     return export(model, arrays()).save(tmp_path_factory.mktemp("products") / "all.mlirbc")
 
 
-@pytest.mark.parametrize("target", ["cpu", "cpu:x86-64-v2", BY_LANE])
+@pytest.mark.parametrize(
+    "target", ["cpu", pytest.param("cpu:x86-64-v2", marks=pytest.mark.slow), BY_LANE]
+)
 def test_products_of_all_layouts_are_right(
     target: str | Target, program: Program, tmp_path: Path
 ) -> None:

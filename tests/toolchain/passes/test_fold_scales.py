@@ -125,7 +125,7 @@ class Network(torch.nn.Module):
         return 3 - self.last(x.mean((2, 3))) * self.scale / 2
 
 
-@pytest.mark.sweep(fast=2)
+@pytest.mark.sweep(fast=1)
 @pytest.mark.parametrize("outside", [False, True], ids=["embedded", "outside"])
 @pytest.mark.parametrize("kind", [torch.float32, torch.float16])
 def test_answers_are_those_of_pytorch(kind: torch.dtype, outside: bool, tmp_path) -> None:

@@ -71,7 +71,7 @@ def order(x: np.ndarray, axis: int, *, descending: bool = False) -> np.ndarray:
     return np.argsort(-ranks if descending else ranks, axis, kind="stable")
 
 
-@pytest.mark.sweep(fast=5)
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: np.dtype(kind).name)
 def test_jax_sorts_as_numpy_does(kind: Any, tmp_path: Path) -> None:
     inputs = [numbers(kind, shape) for shape in SHAPES]
@@ -279,7 +279,7 @@ def test_rows_by_a_loop_and_columns_by_a_kernel(target: str, tmp_path: Path) -> 
         assert toolchain.compile(export(function, (x,)), target, options).path.exists()
 
 
-@pytest.mark.sweep(fast=2)
+@pytest.mark.sweep(fast=1)
 @pytest.mark.vulkan
 @pytest.mark.skipif(tools() is None, reason="no glslang is here (edgec[vulkan])")
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def every_loop(x):
     return lstm(x), gru_backwards(x), vectors(x), averages(x)
 
 
-@pytest.mark.parametrize("target", ["cpu", "cpu:x86-64"])
+@pytest.mark.parametrize("target", ["cpu", pytest.param("cpu:x86-64", marks=pytest.mark.slow)])
 def test_answers_are_those_of_jax(target, tmp_path):
     x = np.random.default_rng(8).standard_normal((3, 11, 13)).astype(np.float32)
     program = export(every_loop, (x,))

@@ -144,7 +144,7 @@ def test_a_gradient_through_a_maximum_is_right(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-@pytest.mark.sweep(fast=2)
+@pytest.mark.sweep(fast=1)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("size", [4999, 8192])
 @pytest.mark.parametrize("kind", [np.float32, np.int32])

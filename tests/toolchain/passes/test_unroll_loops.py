@@ -97,7 +97,10 @@ def recurrent(x):
     return h, c, sums, powers
 
 
-@pytest.mark.parametrize(("target", "length"), [("cpu", 30), ("cpu", 53), ("vulkan", 29)])
+@pytest.mark.parametrize(
+    ("target", "length"),
+    [pytest.param("cpu", 30, marks=pytest.mark.slow), ("cpu", 53), ("vulkan", 29)],
+)
 def test_loops_answer_as_jax_does(target, length, tmp_path):
     x = np.random.default_rng(1).standard_normal((length, 8)).astype(np.float32)
     program = export(recurrent, (x,))

@@ -48,7 +48,10 @@ def test_others_stay() -> None:
     assert rewrite(WidenedRows(), as_wide)[0] == 0
 
 
-@pytest.mark.parametrize("target", ["vulkan", "vulkan:mali-g715", "webgpu"])
+@pytest.mark.parametrize(
+    "target",
+    ["vulkan", pytest.param("vulkan:mali-g715", marks=pytest.mark.slow), "webgpu"],
+)
 def test_small_devices_take_them(target: str, tmp_path: Path) -> None:
     program = export(several, (np.zeros((8, 4096), np.float16),))
     options = CompileOptions(output=tmp_path / "case.vmfb", cache=False, check=False)

@@ -47,14 +47,14 @@ def interpreted(step: int) -> dict[str, float]:
     return json.loads(finished.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_kernels_compute_what_the_program_does(step: int) -> None:
     # tf32 is rounded to nearest, to 11 bits; the interpreter cuts what is stored as bf16.
     limits = {"f32": 5e-6, "tf32": 5e-4, "bf16": 6e-3}
     errors = interpreted(step)
     wrong = {n: e for n, e in errors.items() if not e < limits.get(n.partition(":")[0], 1e-3)}
     assert all(e > 5e-5 for n, e in errors.items() if n.startswith("tf32:"))
-    assert len(errors) > 20
+    assert len(errors) > 60 / step
     assert not wrong
 
 

@@ -70,7 +70,7 @@ CASES = {
 TURING = ("three of a norm", "a gate", "many rows by pairs", "many rows in parts, a tail")
 
 
-@pytest.mark.sweep(fast=7)
+@pytest.mark.sweep(fast=5)
 @pytest.mark.vulkan
 @pytest.mark.skipif(tools() is None, reason="its kernel needs edgec[vulkan]")
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ CASES = {
 }
 
 
-@pytest.mark.sweep(fast=5)
+@pytest.mark.sweep(fast=3)
 @pytest.mark.vulkan
 @pytest.mark.skipif(tools() is None, reason="its kernel needs edgec[vulkan]")
 @pytest.mark.parametrize(

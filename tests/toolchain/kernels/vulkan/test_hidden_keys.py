@@ -20,7 +20,10 @@ def every_chunk(q: Any, k: Any, v: Any) -> Any:
 
 @pytest.mark.vulkan
 @pytest.mark.skipif(tools() is None, reason="its kernel needs edgec[vulkan]")
-@pytest.mark.parametrize("target", ["vulkan:android", "vulkan:nvidia-turing"])
+@pytest.mark.parametrize(
+    "target",
+    ["vulkan:android", pytest.param("vulkan:nvidia-turing", marks=pytest.mark.slow)],
+)
 def test_what_no_query_sees_makes_no_difference(target: str, tmp_path: Path) -> None:
     draw = np.random.default_rng(3)
     given = [

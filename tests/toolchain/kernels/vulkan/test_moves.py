@@ -99,7 +99,7 @@ CASES = {
 }
 
 
-@pytest.mark.sweep(fast=6)
+@pytest.mark.sweep(fast=4)
 @pytest.mark.vulkan
 @pytest.mark.skipif(tools() is None, reason="its kernel needs edgec[vulkan]")
 @pytest.mark.parametrize(
