@@ -9,6 +9,7 @@ from typing import Any
 
 from edgec.exporters.entry import plain_entry
 from edgec.exporters.mesh.calls import MARKERS, target_of
+from edgec.exporters.mesh.groups import number_groups
 from edgec.exporters.mesh.one_mesh import make_one_mesh
 from edgec.exporters.mesh.tokens import plain_tokens
 from edgec.toolchain.ir.functions import inside
@@ -43,6 +44,7 @@ def read(request: Mapping[str, Any]) -> dict[str, Any]:
         names = [ir.StringAttr(each.attributes["sym_name"]).value for each in functions]
         main = functions[names.index("main")]
         given = plain_entry(ir, module, main)
+        number_groups(module)
         plain_tokens(functions)
         _take_out_advice(functions)
         meshes = _meshes_of(main, "arg_attrs", len(main.regions[0].blocks[0].arguments))

@@ -19,6 +19,7 @@ from edgec.exporters.mesh.calls import target_of
 from edgec.exporters.mesh.empty import make_empties_constant
 from edgec.exporters.mesh.even import make_even, takes_even
 from edgec.exporters.mesh.flatten import flatten
+from edgec.exporters.mesh.groups import number_groups
 from edgec.exporters.mesh.leading import lead
 from edgec.exporters.mesh.loops import put_back, take_out
 from edgec.exporters.mesh.one_mesh import make_fine
@@ -70,6 +71,7 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
     axes: dict[str, int] = dict(request["axes"])
     with make_ir_context() as context, ir.Location.unknown():
         module = _plain(ir.Module.parse(Path(request["source"]).read_bytes()))
+        number_groups(module)
         mesh = _the_mesh(module, axes)
         if isinstance(mesh, dict):
             return mesh
@@ -100,6 +102,7 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
             order_sums(_functions(module).values())
             mark_sums(_functions(module).values())
             _run(module, _LOCAL)
+            number_groups(module)
             take_out_sums(_functions(module).values())
             sizes = {part: size for each in parts.values() for part, size in each}
             write_out(_functions(module).values(), sizes)
