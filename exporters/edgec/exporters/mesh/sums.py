@@ -1,10 +1,11 @@
-"""Sums over devices behind products, with the mesh's axes in the order that Shardy expects.
+"""Sums over devices behind products, as Shardy's last pass expects them: else it ends the process.
 
-It names them in the mesh's order, and its last pass ends the process where the factors are cut
-along them in another one. On jaxlib's bindings; in the child (`shardy`).
+Shardy names the mesh's axes in the mesh's order, and the pass wants that in which the factors are
+cut along them; from jaxlib 0.11 on it wants to be told that the product itself is not summed along
+them. On jaxlib's bindings; in the child (`shardy`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from edgec.exporters.mesh.whole import sharding_of
@@ -21,17 +22,36 @@ def order_sums(functions: Iterable[Any]) -> None:
         for operation in inside(function):
             if operation.name != "stablehlo.dot_general":
                 continue
-            text = ", ".join(_summed_along(operation))
+            summed = _summed_along(operation)
+            text = ", ".join(f'"{axis.name}"' for axis in summed)
             for use in operation.results[0].uses:
                 summing = use.owner.operation
                 if summing.name == "sdy.all_reduce":
                     axes = ir.Attribute.parse(f"#sdy<axis_ref_list{{{text}}}>")
                     if _set(axes) == _set(summing.attributes["reduction_axes"]):
                         summing.attributes["reduction_axes"] = axes
+            if summed:
+                _say_unsummed(operation, summed)
 
 
-def _summed_along(product: Any) -> list[str]:
-    """The axes, as the dialect writes them, along which what is summed is cut."""
+def _say_unsummed(product: Any, axes: Sequence[Any]) -> None:
+    """Let a product's note say along which axes it is not summed, if it says so of none."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy
+
+    sharding = sharding_of(product.results[0])
+    if sharding is not None and len(list(sharding.unreduced_axes)):
+        return
+    rank = ir.RankedTensorType(product.results[0].type).rank
+    whole = [sdy.DimensionShardingAttr.get([], is_closed=True)] * rank
+    dims = whole if sharding is None else sharding.dimension_shardings
+    mesh = sharding_of(product.operands[0]).mesh_or_ref
+    told = sdy.TensorShardingAttr.get(mesh, dims, unreduced_axes=axes)
+    product.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get([told])
+
+
+def _summed_along(product: Any) -> list[Any]:
+    """The axes along which what is summed is cut."""
     from jaxlib.mlir.dialects import sdy, stablehlo
 
     numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
@@ -40,7 +60,7 @@ def _summed_along(product: Any) -> list[str]:
         return []
     dims = [sdy.DimensionShardingAttr(dim) for dim in sharding.dimension_shardings]
     return [
-        f'"{sdy.AxisRefAttr(axis).name}"'
+        sdy.AxisRefAttr(axis)
         for place in numbers.lhs_contracting_dimensions
         for axis in dims[place].axes
     ]
