@@ -66,7 +66,8 @@ def _apart(row: str, options: argparse.Namespace) -> Any:
     command += ["--answers", str(options.answers)]
     environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     if row.startswith("platform"):
-        environment |= {"JAX_PLATFORMS": "edgec", "EDGEC_JAX_DEVICES": "cuda,cuda"}
+        cards = ["cuda"] * min(2, _machine().count("NVIDIA"))
+        environment |= {"JAX_PLATFORMS": "edgec", "EDGEC_JAX_DEVICES": ",".join(cards)}
     start = time.monotonic()
     left = min(_ROW, _BEGUN + options.seconds - start)
     if left < _LEAST:
@@ -161,7 +162,7 @@ def _by_jax(name: str, truth: np.ndarray) -> dict[str, Any]:
         "error": _error(answer, truth),
         **_times(lambda: whole(here, given).block_until_ready()),
     }
-    for axis in WAYS[name]:
+    for axis in WAYS[name] if len(jax.devices()) > 1 else ():
         mesh = jax.make_mesh((2,), (axis,), axis_types=(AxisType.Auto,), devices=jax.devices()[:2])
         with jax.set_mesh(mesh):
             there = {

@@ -22,7 +22,10 @@ def order_sums(functions: Iterable[Any]) -> None:
         for operation in inside(function):
             if operation.name != "stablehlo.dot_general":
                 continue
-            summed = _summed_along(operation)
+            factor = sharding_of(operation.operands[0])
+            if factor is None:
+                continue
+            summed = _summed_along(operation, factor)
             text = ", ".join(f'"{axis.name}"' for axis in summed)
             for use in operation.results[0].uses:
                 summing = use.owner.operation
@@ -31,10 +34,10 @@ def order_sums(functions: Iterable[Any]) -> None:
                     if _set(axes) == _set(summing.attributes["reduction_axes"]):
                         summing.attributes["reduction_axes"] = axes
             if summed:
-                _say_unsummed(operation, summed)
+                _say_unsummed(operation, summed, factor.mesh_or_ref)
 
 
-def _say_unsummed(product: Any, axes: Sequence[Any]) -> None:
+def _say_unsummed(product: Any, axes: Sequence[Any], mesh: Any) -> None:
     """Let a product's note say along which axes it is not summed, if it says so of none."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy
@@ -45,20 +48,16 @@ def _say_unsummed(product: Any, axes: Sequence[Any]) -> None:
     rank = ir.RankedTensorType(product.results[0].type).rank
     whole = [sdy.DimensionShardingAttr.get([], is_closed=True)] * rank
     dims = whole if sharding is None else sharding.dimension_shardings
-    mesh = sharding_of(product.operands[0]).mesh_or_ref
     told = sdy.TensorShardingAttr.get(mesh, dims, unreduced_axes=axes)
     product.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get([told])
 
 
-def _summed_along(product: Any) -> list[Any]:
-    """The axes along which what is summed is cut."""
+def _summed_along(product: Any, factor: Any) -> list[Any]:
+    """The axes along which what is summed is cut, as the left factor is."""
     from jaxlib.mlir.dialects import sdy, stablehlo
 
     numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
-    sharding = sharding_of(product.operands[0])
-    if sharding is None:
-        return []
-    dims = [sdy.DimensionShardingAttr(dim) for dim in sharding.dimension_shardings]
+    dims = [sdy.DimensionShardingAttr(dim) for dim in factor.dimension_shardings]
     return [
         sdy.AxisRefAttr(axis)
         for place in numbers.lhs_contracting_dimensions
