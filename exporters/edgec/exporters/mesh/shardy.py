@@ -99,12 +99,12 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
             for function in _functions(module).values():
                 make_whole(function)
             _run(module, _SPEAKING)
-            order_sums(_functions(module).values())
+            sizes = {part: size for each in parts.values() for part, size in each}
+            order_sums(_functions(module).values(), list(sizes))
             mark_sums(_functions(module).values())
             _run(module, _LOCAL)
             number_groups(module)
             take_out_sums(_functions(module).values())
-            sizes = {part: size for each in parts.values() for part, size in each}
             write_out(_functions(module).values(), sizes)
         except ir.MLIRError as error:
             return _problem(error)

@@ -14,8 +14,13 @@ from edgec.toolchain.ir.functions import inside
 __all__ = ["order_sums"]
 
 
-def order_sums(functions: Iterable[Any]) -> None:
-    """Name the axes of products' sums in the order in which left factors are cut, in place."""
+def order_sums(functions: Iterable[Any], names: Sequence[str]) -> None:
+    """Name the axes of products' sums in the order in which left factors are cut, in place.
+
+    Args:
+        functions: of the program.
+        names: the mesh's axes, in its order, which notes of what is not summed are in.
+    """
     from jaxlib.mlir import ir
 
     for function in functions:
@@ -34,6 +39,7 @@ def order_sums(functions: Iterable[Any]) -> None:
                     if _set(axes) == _set(summing.attributes["reduction_axes"]):
                         summing.attributes["reduction_axes"] = axes
             if summed:
+                summed.sort(key=lambda axis: names.index(axis.name))
                 _say_unsummed(operation, summed, factor.mesh_or_ref)
 
 
