@@ -8,10 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from iree.compiler import ir
+from iree.compiler import ir, passmanager
 from jax import lax
 
 from edgec import runtime, toolchain
+from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.passes.legalise import own_updates
 from edgec.toolchain.passes.legalise.own_updates import OwnUpdates
 from edgec.toolchain.stablehlo import parse_stablehlo
 
@@ -122,8 +124,6 @@ def test_arguments_are_only_read(
     text = str(lowered.compiler_ir("stablehlo"))
     with ir.Context() as context:
         module = parse_stablehlo(text, context)
-        from iree.compiler import passmanager
-
         passmanager.PassManager.parse("builtin.module(inline)").run(module.operation)
         assert OwnUpdates().run(module) == copies
         assert module.operation.verify()
@@ -134,3 +134,16 @@ def test_arguments_are_only_read(
         for one, other in zip(found, want, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6)
     np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize("function", [two_of_one, two_of_an_argument])
+def test_equal_copies_do_not_become_one(function: Callable[[Any, Any], Any]) -> None:
+    """The compiler makes one of operations that are equal."""
+    text = jax.jit(function).lower(np.zeros((64, 8), np.float32), np.int32(5)).as_text()
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        passmanager.PassManager.parse("builtin.module(inline)").run(module.operation)
+        copies = OwnUpdates().run(module)
+        passmanager.PassManager.parse("builtin.module(cse)").run(module.operation)
+        updates = [op for op in inside(module.operation) if op.name == own_updates._UPDATE]
+        assert copies == len(updates) == len({op.operands[0] for op in updates})
