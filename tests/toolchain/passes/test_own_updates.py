@@ -13,6 +13,7 @@ from jax import lax
 
 from edgec import runtime, toolchain
 from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.passes.legalise import own_updates
 from edgec.toolchain.passes.legalise.own_updates import OwnUpdates
 from edgec.toolchain.stablehlo import parse_stablehlo
 
@@ -144,7 +145,34 @@ def test_equal_copies_do_not_become_one(function: Callable[[Any, Any], Any]) -> 
         passmanager.PassManager.parse("builtin.module(inline)").run(module.operation)
         copies = OwnUpdates().run(module)
         passmanager.PassManager.parse("builtin.module(cse)").run(module.operation)
-        updates = [
-            op for op in inside(module.operation) if op.name == "stablehlo.dynamic_update_slice"
-        ]
+        updates = [op for op in inside(module.operation) if op.name == own_updates._UPDATE]
         assert copies == len(updates) == len({op.operands[0] for op in updates})
+
+
+def _long(count: int) -> str:
+    """So many updates, each of what the one before gave, and each time a reader beside."""
+    array, line, number = "tensor<8x4xf32>", "tensor<1x4xf32>", "tensor<i32>"
+    types = f"({array}, {line}, {number}, {number}) -> {array}"
+    lines = [f"%y0 = stablehlo.add %x, %x : {array}", f"%t0 = stablehlo.negate %y0 : {array}"]
+    for n in range(count):
+        lines += [
+            f"%s{n} = stablehlo.tanh %y{n} : {array}",
+            f"%y{n + 1} = stablehlo.dynamic_update_slice %y{n}, %line, %i, %i : {types}",
+            f"%t{n + 1} = stablehlo.add %t{n}, %s{n} : {array}",
+        ]
+    body = "\n".join([*lines, f"return %t{count} : {array}"])
+    return f"func.func @main(%x: {array}, %line: {line}, %i: {number}) -> {array} {{\n{body}\n}}"
+
+
+def test_a_program_twice_as_long_is_twice_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[Any] = []
+    top = own_updates._top
+    monkeypatch.setattr(own_updates, "_top", lambda *given: looked_at.append(0) or top(*given))
+
+    def work(count: int) -> int:
+        looked_at.clear()
+        with ir.Context() as context:
+            assert OwnUpdates().run(parse_stablehlo(_long(count), context)) == count
+        return len(looked_at)
+
+    assert work(80) <= 2.1 * work(40)

@@ -1,6 +1,7 @@
 """Updates in place of what is an argument's memory, or read by others, get a copy to work in."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,34 +53,130 @@ class OwnUpdates:
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             updates = [op for op in inside(module.operation) if op.name in (_UPDATE, _SCATTER)]
-            count = 0
+            copies = _Copies()
             for op in updates:
                 arrays = 1 if op.name == _UPDATE else len(op.results)
                 for index in range(arrays):
-                    # Another number for each, since equal copies of an array would become one.
-                    count += _apart(op, index, count + 1)
+                    copies.apart(op, index)
                 if op.name == _UPDATE:
-                    count += _owned(op, 0, count + 1, ())
-            return count
+                    copies.owned(op, 0, ())
+            return copies.count
 
 
-def _apart(op: Any, index: int, number: int) -> int:
-    """Copy what an operation writes into, if others read it that need not come first; how many."""
-    from iree.compiler import ir
+class _Copies:
+    """The copies of a program, and what is known of it meanwhile: each piece is looked at once."""
 
-    from edgec.toolchain.ir import write as graph
+    def __init__(self) -> None:
+        self.count = 0
+        self._last: dict[Any, dict[Any, Any]] = {}
+        self._needs: dict[Any, list[Any]] = {}
+        self._arguments: dict[Any, bool] = {}
 
-    value = op.operands[index]
-    root = _root(value)
-    if isinstance(root, ir.BlockArgument) and root.owner.owner.operation.name == "func.func":
-        return 0
-    block = op.block
-    readers = [reader for reader in _readers(root) if reader != op]
-    if not graph.is_static(value) or not _any_free(readers, op, block):
-        return 0
-    with op.location, ir.InsertionPoint(op):
-        op.operands[index] = graph.copied(value, number)
-    return 1
+    def apart(self, op: Any, index: int) -> None:
+        """Copy what an operation writes into, if others read it that need not come first."""
+        from iree.compiler import ir
+
+        from edgec.toolchain.ir import write as graph
+
+        value = op.operands[index]
+        root = _root(value)
+        if isinstance(root, ir.BlockArgument) and root.owner.owner.operation.name == "func.func":
+            return
+        if graph.is_static(value) and self._is_read_later(root, op):
+            self._copy(op, index)
+
+    def owned(self, op: Any, index: int, within: tuple[Any, ...]) -> None:
+        """Copy what an operation writes into, if it may be an argument's."""
+        from iree.compiler import ir
+
+        from edgec.toolchain.ir import write as graph
+
+        value = op.operands[index]
+        root = _root(value)
+        if isinstance(root, ir.BlockArgument):
+            owner = root.owner.owner.operation
+            if owner.name == _LOOP:
+                # The same memory goes round: it is enough that the loop begins with its own.
+                if owner not in within:
+                    self.owned(owner, root.arg_number, (*within, owner))
+                return
+            if owner.name != "func.func" or not graph.is_static(value):
+                return
+        elif not self._may_be_argument(root):
+            return
+        self._copy(op, index)
+
+    def _copy(self, op: Any, index: int) -> None:
+        """Let an operation have a copy of an operand of its own."""
+        from iree.compiler import ir
+
+        from edgec.toolchain.ir import write as graph
+
+        self.count += 1
+        if op.name == _LOOP:
+            self._arguments.clear()
+        around = op
+        while around is not None:  # they will need the copy, too; an operation's hash has operands
+            self._needs.pop(around, None)
+            around = None if around.parent is None else around.parent.operation
+        with op.location, ir.InsertionPoint(op):
+            # Another number for each, since equal copies of an array would become one.
+            op.operands[index] = graph.copied(op.operands[index], self.count)
+
+    def _is_read_later(self, root: Any, op: Any) -> bool:
+        """Whether a reader of memory is not needed for an operation: it may be made after it."""
+        if root not in self._last:
+            self._last[root] = _last_by_block(root)
+        last = self._last[root].get(op.block)
+        if last is None:
+            return False
+        if op.is_before_in_block(last):
+            return True
+        tops = (_top(reader, op.block) for reader in _readers(root))
+        waiting = {top for top in tops if top is not None} - {op}
+        return bool(waiting) and not self._needs_all(op, waiting)
+
+    def _needs_all(self, op: Any, waiting: set[Any]) -> bool:
+        """Whether an operation needs all of these, which stand before it in its block."""
+        first = functools.reduce(lambda a, b: b if b.is_before_in_block(a) else a, waiting)
+        found, next_ones = {op}, [op]
+        while waiting and next_ones:
+            for top in self._needed(next_ones.pop(), op.block):
+                if top not in found and not top.is_before_in_block(first):
+                    found.add(top)
+                    next_ones.append(top)
+                    waiting.discard(top)
+        return not waiting
+
+    def _needed(self, op: Any, block: Any) -> list[Any]:
+        """The operations of its block whose results an operation reads, or one inside of it."""
+        if op not in self._needs:
+            operands = (value for inner in (op, *inside(op)) for value in inner.operands)
+            tops = (_top(v.owner.operation, block) for v in operands if not _is_argument(v))
+            self._needs[op] = list(dict.fromkeys(top for top in tops if top is not None))
+        return self._needs[op]
+
+    def _may_be_argument(self, root: Any) -> bool:
+        """Whether a result of a loop or a choice may be an argument that came through unchanged."""
+        if root not in self._arguments:
+            self._arguments[root] = _may_be_argument(root, (), self._arguments)
+        return self._arguments[root]
+
+
+def _last_by_block(root: Any) -> dict[Any, Any]:
+    """In each block the last operation that reads a value's memory, or inside of which one does.
+
+    It stays the last: a copy stands right before the operation that it is for.
+    """
+    found: dict[Any, Any] = {}
+    for reader in _readers(root):
+        top = reader
+        while top is not None and top.name not in ("func.func", "builtin.module"):
+            last = found.setdefault(top.block, top)
+            if last != top and last.is_before_in_block(top):
+                found[top.block] = top
+            top = None if top.parent is None else top.parent.operation
+    return found
 
 
 def _readers(root: Any) -> list[Any]:
@@ -93,21 +190,6 @@ def _readers(root: Any) -> list[Any]:
             else:
                 found.append(user)
     return found
-
-
-def _any_free(readers: Sequence[Any], op: Any, block: Any) -> bool:
-    """Whether one of these is not needed for an operation, and so may be made after it."""
-    waiting = {top for reader in readers if (top := _top(reader, block)) is not None} - {op}
-    found, next_ones = {op}, [op]
-    while waiting and next_ones:
-        each = next_ones.pop()
-        for operand in (v for inner in (each, *inside(each)) for v in inner.operands):
-            top = None if _is_argument(operand) else _top(operand.owner.operation, block)
-            if top is not None and top not in found:
-                found.add(top)
-                next_ones.append(top)
-                waiting.discard(top)
-    return bool(waiting)
 
 
 def _is_argument(value: Any) -> bool:
@@ -126,30 +208,6 @@ def _top(op: Any, block: Any) -> Any:
     return op
 
 
-def _owned(op: Any, index: int, number: int, within: tuple[Any, ...]) -> int:
-    """Copy what an operation writes into, if it may be an argument's; how many copies."""
-    from iree.compiler import ir
-
-    from edgec.toolchain.ir import write as graph
-
-    value = op.operands[index]
-    root = _root(value)
-    if isinstance(root, ir.BlockArgument):
-        owner = root.owner.owner.operation
-        if owner.name == _LOOP:
-            # The same memory goes round: it is enough that the loop begins with its own.
-            return (
-                0 if owner in within else _owned(owner, root.arg_number, number, (*within, owner))
-            )
-        if owner.name != "func.func" or not graph.is_static(value):
-            return 0
-    elif not _may_be_argument(root, ()):
-        return 0
-    with op.location, ir.InsertionPoint(op):
-        op.operands[index] = graph.copied(value, number)
-    return 1
-
-
 def _root(value: Any) -> Any:
     """What lies in the same memory, as far back as there is one such value."""
     from iree.compiler import ir
@@ -165,22 +223,30 @@ def _root(value: Any) -> Any:
     return value
 
 
-def _may_be_argument(value: Any, within: tuple[Any, ...]) -> bool:
-    """Whether a result of a loop or a choice may be an argument that came through unchanged."""
+def _may_be_argument(value: Any, within: tuple[Any, ...], known: Mapping[Any, bool]) -> bool:
+    """Whether a value may be an argument that came through loops and choices unchanged.
+
+    Args:
+        value: the value.
+        within: loops and choices that are asked about already.
+        known: answers that hold.
+    """
     from iree.compiler import ir
 
     root = _root(value)
+    if root in known:
+        return known[root]
     if isinstance(root, ir.BlockArgument):
         owner = root.owner.owner.operation
         if owner.name == _LOOP and owner not in within:
-            return _may_be_argument(owner.operands[root.arg_number], (*within, owner))
+            return _may_be_argument(owner.operands[root.arg_number], (*within, owner), known)
         return bool(owner.name == "func.func")
     op, number = root.owner.operation, ir.OpResult(root).result_number
     if op in within:
         return False
     if op.name == _LOOP:
-        return _may_be_argument(op.operands[number], (*within, op))
+        return _may_be_argument(op.operands[number], (*within, op), known)
     if op.name in _BRANCHES:
         ends = [list(region.blocks[0].operations)[-1] for region in op.regions]
-        return any(_may_be_argument(end.operands[number], (*within, op)) for end in ends)
+        return any(_may_be_argument(end.operands[number], (*within, op), known) for end in ends)
     return False
