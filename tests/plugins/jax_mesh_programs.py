@@ -358,7 +358,7 @@ def python_that_programs_call(mesh: Mesh) -> Any:
         return jax.lax.with_sharding_constraint(y, NamedSharding(mesh, P("y"))), y.sum(0)
 
     def each(x: jax.Array) -> jax.Array:
-        here = jax.lax.axis_index("x") * 2 + jax.lax.axis_index("y")
+        here = jax.lax.axis_index("x") * mesh.shape["y"] + jax.lax.axis_index("y")
         jax.debug.callback(lambda i, v: seen.append((int(i), np.asarray(v))), here, x)
         like = jax.ShapeDtypeStruct(x.shape, x.dtype)
         return jax.pure_callback(lambda v: np.asarray(v) * 2, like, jax.lax.psum(x, "x"))

@@ -30,6 +30,7 @@ def order_sums(functions: Iterable[Any], names: Sequence[str]) -> None:
             factor = sharding_of(operation.operands[0])
             if factor is None:
                 continue
+            _order_pairs(operation, factor, names)
             summed = _summed_along(operation, factor)
             text = ", ".join(f'"{axis.name}"' for axis in summed)
             for use in operation.results[0].uses:
@@ -41,6 +42,27 @@ def order_sums(functions: Iterable[Any], names: Sequence[str]) -> None:
             if summed:
                 summed.sort(key=lambda axis: names.index(axis.name))
                 _say_unsummed(operation, summed, factor.mesh_or_ref)
+
+
+def _order_pairs(product: Any, factor: Any, names: Sequence[str]) -> None:
+    """Sum first along what the mesh's first axes cut: in which order is all one to the sum."""
+    from jaxlib.mlir.dialects import sdy, stablehlo
+
+    numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
+    dims = [sdy.DimensionShardingAttr(dim) for dim in factor.dimension_shardings]
+
+    def place(pair: tuple[int, int]) -> int:
+        axes = [names.index(sdy.AxisRefAttr(axis).name) for axis in dims[pair[0]].axes]
+        return min(axes, default=len(names))
+
+    left, right = numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions
+    pairs = sorted(zip(left, right, strict=True), key=place)
+    product.attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get(
+        lhs_batching_dimensions=numbers.lhs_batching_dimensions,
+        rhs_batching_dimensions=numbers.rhs_batching_dimensions,
+        lhs_contracting_dimensions=[one for one, _ in pairs],
+        rhs_contracting_dimensions=[other for _, other in pairs],
+    )
 
 
 def _say_unsummed(product: Any, axes: Sequence[Any], mesh: Any) -> None:
