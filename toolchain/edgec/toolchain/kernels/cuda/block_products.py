@@ -60,9 +60,9 @@ _OF_WARP = 1024
 _UNEVEN = 1.2
 """How many times as long the busiest multiprocessor may take where all programs run at once.
 
-With products of Llama's sizes on an H200, for a row: 6,144 outputs of 4,096, of which some
-multiprocessors have twice as many programs as others, 8.7 us at once and 6.9 by tile after tile;
-16,384 of 2,048, of which all have as many, 6.0 and 8.1."""
+With products of Llama's sizes on H200s, for a row, in runs of their own: 6,144 outputs of 4,096, of
+which some multiprocessors have twice as many programs as others, 8.7 us at once and 6.9 by tile
+after tile; 16,384 of 2,048, of which all have as many, 6.0 and 8.1."""
 _MANY_WARPS = 16
 """Of a program that has one tile after the other."""
 _ON_THEIR_WAY, _MOST_RESIDENT = 32768, 4
