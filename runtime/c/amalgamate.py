@@ -64,6 +64,6 @@ def amalgamate(folder: Path, *, text: bool = False) -> None:
 
 if __name__ == "__main__":
     words = [word for word in sys.argv[1:] if word != "--text"]
-    if len(words) != 1:
+    if len(words) != 1 or words[0].startswith("-"):
         sys.exit(__doc__)
     amalgamate(Path(words[0]), text=len(words) < len(sys.argv) - 1)
