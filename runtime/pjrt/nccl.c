@@ -146,7 +146,7 @@ bool pjrt_nccl_takes(const pjrt_step *step, const char **out_why) {
 /* --- members ---------------------------------------------------------------------------------- */
 
 static pjrt_error *members_find(pjrt_client *client, pjrt_device *const *devices,
-                                const size_t *places, size_t count, nccl_members **out) {
+                                const size_t *places, size_t count, const nccl_members **out) {
   pjrt_nccl *self = client->nccl;
   int ids[PJRT_MAX_DEVICES], indices[PJRT_MAX_DEVICES];
   edgert_native native;
@@ -169,20 +169,21 @@ static pjrt_error *members_find(pjrt_client *client, pjrt_device *const *devices
   made->count = count;
   memcpy(made->ids, ids, count * sizeof *ids);
   made->next = self->members;
-  self->members = *out = made;
+  *out = self->members = made;
   return NULL;
 }
 
 pjrt_error *pjrt_nccl_join(pjrt_client *client, pjrt_device *const *devices, size_t count,
                            pjrt_step *step) {
   pjrt_error *failed = NULL;
-  nccl_members *members;
   pthread_mutex_lock(&client->speaking);
-  if (step->kind == STEP_PERMUTE) failed = members_find(client, devices, NULL, count, &members);
-  for (size_t i = 0; i < step->group_count && !failed && step->kind != STEP_PERMUTE; ++i)
-    if (step->groups[i].count > 1)
-      failed = members_find(client, devices, step->groups[i].devices, step->groups[i].count,
-                            &members);
+  if (step->kind == STEP_PERMUTE)
+    failed = members_find(client, devices, NULL, count, &step->members);
+  for (size_t i = 0; i < step->group_count && !failed && step->kind != STEP_PERMUTE; ++i) {
+    pjrt_group *group = &step->groups[i];
+    if (group->count > 1)
+      failed = members_find(client, devices, group->devices, group->count, &group->members);
+  }
   pthread_mutex_unlock(&client->speaking);
   step->is_native = !failed;
   return failed;
@@ -192,8 +193,7 @@ pjrt_error *pjrt_nccl_join(pjrt_client *client, pjrt_device *const *devices, siz
 
 /* One that is on its way: what devices give and get, and where that lies. */
 typedef struct speech {
-  pjrt_client *client;
-  pjrt_nccl *nccl;
+  const pjrt_nccl *nccl;
   const pjrt_step *step;
   pjrt_device *const *devices;
   size_t count;
@@ -232,6 +232,8 @@ static pjrt_error *find_places(speech *self) {
   edgert_native native;
   for (size_t i = 0; i < self->count; ++i) {
     if (!self->given[i]) continue;
+    if (!self->made[i])
+      return pjrt_fail(PJRT_INTERNAL, "a collective leaves device %zu of the mesh out", i);
     if (edgert_device_native(self->devices[i]->device, &native, &error) ||
         edgert_tensor_address(self->given[i], &self->from[i], &error) ||
         edgert_tensor_address(self->made[i], &self->to[i], &error))
@@ -316,17 +318,18 @@ static int speak(const speech *self, const pjrt_group *group, size_t place, nccl
 }
 
 /* All that a permutation moves from one device to another. */
-static int permute(const speech *self, const nccl_members *members) {
+static int permute(const speech *self) {
+  const nccl_comm *comms = self->step->members->comms;
   int status = NCCL_SUCCESS;
   for (size_t i = 0; i < self->step->group_count && status == NCCL_SUCCESS; ++i) {
     size_t from = self->step->groups[i].devices[0], to = self->step->groups[i].devices[1];
     if (from == to || !self->given[from]) continue;
     size_t bytes = (size_t)edgert_tensor_size(self->given[from]);
     status = self->nccl->library.Send(source(self, from, 0), bytes, NCCL_BYTES, (int)to,
-                                      members->comms[from], self->streams[from]);
+                                      comms[from], self->streams[from]);
     if (status == NCCL_SUCCESS)
       status = self->nccl->library.Recv(target(self, to, 0), bytes, NCCL_BYTES, (int)from,
-                                        members->comms[to], self->streams[to]);
+                                        comms[to], self->streams[to]);
   }
   return status;
 }
@@ -334,24 +337,17 @@ static int permute(const speech *self, const nccl_members *members) {
 /* Give every device its part. */
 static pjrt_error *speak_all(const speech *self) {
   const pjrt_step *step = self->step;
-  nccl_members *members;
-  pjrt_error *failed = NULL;
   int status = self->nccl->library.GroupStart();
-  if (status == NCCL_SUCCESS && step->kind == STEP_PERMUTE) {
-    failed = members_find(self->client, self->devices, NULL, self->count, &members);
-    if (!failed) status = permute(self, members);
-  }
+  if (status == NCCL_SUCCESS && step->kind == STEP_PERMUTE) status = permute(self);
   for (size_t i = 0; i < step->group_count && step->kind != STEP_PERMUTE; ++i) {
     const pjrt_group *group = &step->groups[i];
-    if (group->count == 1 || !self->given[group->devices[0]] || failed) continue;
-    failed = members_find(self->client, self->devices, group->devices, group->count, &members);
-    for (size_t j = 0; j < group->count && !failed && status == NCCL_SUCCESS; ++j)
-      status = speak(self, group, j, members->comms[j]);
+    if (group->count == 1 || !self->given[group->devices[0]]) continue;
+    for (size_t j = 0; j < group->count && status == NCCL_SUCCESS; ++j)
+      status = speak(self, group, j, group->members->comms[j]);
   }
   int ended = self->nccl->library.GroupEnd();
   if (status == NCCL_SUCCESS && ended != NCCL_IN_PROGRESS) status = ended;
-  if (failed || status == NCCL_SUCCESS) return failed;
-  return nccl_fail(self->nccl, "giving GPUs a collective", status);
+  return status == NCCL_SUCCESS ? NULL : nccl_fail(self->nccl, "giving GPUs a collective", status);
 }
 
 /* Say to each device what uses its memory. */
@@ -384,8 +380,7 @@ static pjrt_error *speak_alone(const speech *self) {
 pjrt_error *pjrt_nccl_collect(pjrt_client *client, const pjrt_step *step,
                               pjrt_device *const *devices, size_t count,
                               edgert_tensor *const *given, edgert_tensor **made) {
-  speech self = {.client = client,
-                 .nccl = client->nccl,
+  speech self = {.nccl = client->nccl,
                  .step = step,
                  .devices = devices,
                  .count = count,

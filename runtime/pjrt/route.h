@@ -42,6 +42,7 @@ typedef enum pjrt_reduction {
 typedef struct pjrt_group {
   size_t count;
   size_t devices[PJRT_MAX_DEVICES];
+  const struct nccl_members *members; /* GPUs that speak by NCCL; of a permutation its step's */
 } pjrt_group;
 
 /* An array that Python gives: edgert's type, and its sizes. */
@@ -66,6 +67,7 @@ typedef struct pjrt_step {
   size_t group_count;
   pjrt_group groups[PJRT_MAX_DEVICES];
   bool is_native; /* GPUs carry it out among themselves (`nccl.h`) */
+  const struct nccl_members *members; /* of a permutation: all devices */
   /* of a loop or branch: a loop's routes take all inputs, of which the first `output_count` are what
    * it carries; a branch's take all but the first, which says which. */
   size_t way_count;
