@@ -46,6 +46,18 @@ static pjrt_error *block_show(block *self, size_t size, edgert_device *device, u
   return NULL;
 }
 
+pjrt_error *pjrt_tensor_make(edgert_device *device, uint32_t type, size_t rank,
+                             const int64_t *shape, const void *data, size_t size,
+                             edgert_tensor **out) {
+  edgert_error error;
+  if (!edgert_tensor_create(device, type, rank, shape, out, &error) &&
+      (!size || !edgert_tensor_write(*out, data, size, &error)))
+    return NULL;
+  edgert_tensor_release(*out);
+  *out = NULL;
+  return pjrt_fail_edgert(&error);
+}
+
 static void tensor_let_go(void *user) { edgert_tensor_release(user); }
 
 /* Another device's tensor on the same memory. */
@@ -53,18 +65,10 @@ static pjrt_error *share(edgert_tensor *tensor, edgert_device *device, edgert_te
   edgert_error error;
   const void *data = edgert_tensor_data(tensor);
   size_t size = (size_t)edgert_tensor_size(tensor);
-  if (!size || (uintptr_t)data % EDGERT_ALIGNMENT) {
-    /* A tensor of no elements has no memory to share. */
-    if (edgert_tensor_create(device, edgert_tensor_type(tensor),
-                             edgert_tensor_rank(tensor), edgert_tensor_shape(tensor), out,
-                             &error) ||
-        (size && edgert_tensor_write(*out, data, size, &error))) {
-      edgert_tensor_release(*out);
-      *out = NULL;
-      return pjrt_fail_edgert(&error);
-    }
-    return NULL;
-  }
+  /* A tensor of no elements has no memory to share. */
+  if (!size || (uintptr_t)data % EDGERT_ALIGNMENT)
+    return pjrt_tensor_make(device, edgert_tensor_type(tensor), edgert_tensor_rank(tensor),
+                            edgert_tensor_shape(tensor), data, size, out);
   if (edgert_tensor_wrap(device, edgert_tensor_type(tensor), edgert_tensor_rank(tensor),
                          edgert_tensor_shape(tensor), (void *)(uintptr_t)data, size,
                          tensor_let_go, edgert_tensor_retain(tensor), out, &error))
@@ -74,19 +78,14 @@ static pjrt_error *share(edgert_tensor *tensor, edgert_device *device, edgert_te
 
 pjrt_error *pjrt_zeros_like(const edgert_tensor *tensor, edgert_device *device,
                             edgert_tensor **out) {
-  edgert_error error;
   size_t size = (size_t)edgert_tensor_size(tensor);
   void *data = calloc(size + 1, 1);
   if (!data) return pjrt_out_of_memory();
-  bool is_made = !edgert_tensor_create(device, edgert_tensor_type(tensor),
-                                       edgert_tensor_rank(tensor), edgert_tensor_shape(tensor),
-                                       out, &error) &&
-                 (!size || !edgert_tensor_write(*out, data, size, &error));
+  pjrt_error *failed =
+      pjrt_tensor_make(device, edgert_tensor_type(tensor), edgert_tensor_rank(tensor),
+                       edgert_tensor_shape(tensor), data, size, out);
   free(data);
-  if (is_made) return NULL;
-  edgert_tensor_release(*out);
-  *out = NULL;
-  return pjrt_fail_edgert(&error);
+  return failed;
 }
 
 /* Of pairs of from and to; whom nobody gives something has zeros. */

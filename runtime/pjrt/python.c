@@ -33,14 +33,8 @@ static size_t bytes_of(const pjrt_array *array) {
 
 static pjrt_error *make(const pjrt_array *array, const void *data, pjrt_device *device,
                         edgert_tensor **out) {
-  edgert_error error;
-  size_t size = bytes_of(array);
-  if (!edgert_tensor_create(device->device, array->type, array->rank, array->shape, out, &error) &&
-      (!size || !edgert_tensor_write(*out, data, size, &error)))
-    return NULL;
-  edgert_tensor_release(*out);
-  *out = NULL;
-  return pjrt_fail_edgert(&error);
+  return pjrt_tensor_make(device->device, array->type, array->rank, array->shape, data,
+                          bytes_of(array), out);
 }
 
 static pjrt_error *call(const pjrt_client *client, int64_t number, void *const *inputs,

@@ -102,6 +102,11 @@ pjrt_error *pjrt_collect_copies(const pjrt_step *step, edgert_device *host,
 /* The shape that each of a group of so many gets; false: the first axis has no such parts. */
 bool pjrt_shape_after(const pjrt_step *step, size_t count, size_t rank, int64_t *shape);
 
+/* A device's tensor of a copy of these bytes; NULL where it fails. */
+pjrt_error *pjrt_tensor_make(edgert_device *device, uint32_t type, size_t rank,
+                             const int64_t *shape, const void *data, size_t size,
+                             edgert_tensor **out);
+
 /* Zeros as many as another tensor has elements. */
 pjrt_error *pjrt_zeros_like(const edgert_tensor *tensor, edgert_device *device,
                             edgert_tensor **out);

@@ -45,13 +45,11 @@ static pjrt_error *check_calls(const pjrt_executable *self, const pjrt_route *ro
 }
 
 static pjrt_error *number_devices(pjrt_executable *self) {
-  edgert_error error;
-  for (uint32_t i = 0; i < self->device_count; ++i)
-    if (edgert_tensor_create(self->devices[i]->device, EDGERT_U32, 0, NULL, &self->numbers[i],
-                             &error) ||
-        edgert_tensor_write(self->numbers[i], &i, sizeof i, &error))
-      return pjrt_fail_edgert(&error);
-  return NULL;
+  pjrt_error *failed = NULL;
+  for (uint32_t i = 0; i < self->device_count && !failed; ++i)
+    failed = pjrt_tensor_make(self->devices[i]->device, EDGERT_U32, 0, NULL, &i, sizeof i,
+                              &self->numbers[i]);
+  return failed;
 }
 
 static bool is_collective(const pjrt_step *step) {
