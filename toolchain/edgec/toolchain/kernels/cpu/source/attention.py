@@ -97,9 +97,11 @@ class Attention:
         return 2 * self.count * self.queries * self.keys * (self.width + self.depth)
 
 
-def heads_of_workgroup(w: Writer, name: str, sizes: Sequence[int]) -> Iterator[str]:
+def heads_of_workgroup(
+    w: Writer, name: str, sizes: Sequence[int], number: str = "%wx"
+) -> Iterator[str]:
     """`name0`, `name1`, …: the indices that the workgroup's number is made of."""
-    left = "%wx"
+    left = number
     for axis in reversed(range(len(sizes))):
         rest = w.fresh()
         yield f"{name}{axis} = arith.remui {left}, {w.index(sizes[axis])} : index"

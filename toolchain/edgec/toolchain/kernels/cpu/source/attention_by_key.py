@@ -23,7 +23,7 @@ from edgec.toolchain.kernels.cpu.source.attention_keys import KeyCut, packed_key
 from edgec.toolchain.kernels.cpu.source.literals import literal
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
-from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer
+from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer, on_stack
 
 __all__ = ["by_key_kernel"]
 
@@ -108,12 +108,12 @@ class _Body:
         a, w = self.attention, self.w
         one, zero = w.index(1), w.index(0)
         tiles = -(-a.queries // self.rows)
-        yield f"%scores = memref.alloca() : {self.scores}"
-        yield f"%parts = memref.alloca() : {self.by_row}"
+        yield on_stack("%scores", self.scores)
+        yield on_stack("%parts", self.by_row)
         if self.blocks > 1:
-            yield f"%mosts = memref.alloca() : {self.by_row}"
-            yield f"%fades = memref.alloca() : {self.by_row}"
-            yield f"%sums = memref.alloca() : {self.sums}"
+            yield on_stack("%mosts", self.by_row)
+            yield on_stack("%fades", self.by_row)
+            yield on_stack("%sums", self.sums)
         yield from heads_of_workgroup(w, "%h", a.heads)
         own = [i for i, step in enumerate(a.k.heads) if step]
         steps = {i: math.prod(a.heads[j] for j in own[n + 1 :]) for n, i in enumerate(own)}

@@ -23,7 +23,7 @@ from edgec.toolchain.kernels.cpu.source.by_lane import QUAD
 from edgec.toolchain.kernels.cpu.source.exponential import powers_of_e
 from edgec.toolchain.kernels.cpu.source.turned import turned
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
-from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer
+from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer, on_stack
 
 __all__ = ["by_query_kernel"]
 
@@ -78,7 +78,7 @@ class _Kernel:
         """Memory of f32 on the stack."""
         kind = f"memref<{size}xf32>"
         name = self.b.writer.fresh()
-        self.b.lines.append(f"{name} = memref.alloca() : {kind}")
+        self.b.lines.append(on_stack(name, kind))
         return name, kind
 
     def memory(self, binding: int) -> Memory:

@@ -1,13 +1,20 @@
 """Attention of a few queries over a cache: keys and values read once, where they lie, if at all.
 
 A language model that writes has one query and room for many keys, most of which a mask hides: the
-cache is as long as the context, and the text is not. Keys that a mask hides from a query are not
-read, some neighbours at a time; nor are the values of keys whose share is 0. A vector holds
-neighbouring elements of a key; the sums of some keys become one vector of scores. All scores of a
-query lie on the stack, so that its softmax is the plain one.
+cache is as long as the context, and the text is not. Keys that a mask hides from all queries are
+not read, some neighbours at a time; nor are the values of keys whose share is 0. A vector holds
+neighbouring elements of a key; the sums of some keys become one vector of scores. Heads that share
+keys are queries of one head here, and what is read serves all of them.
+
+Memory gives half as much where rows are not read one behind the other (9 of 17 GB/s of an AMD EPYC
+with AVX-512, a cache of 200 keys after other layers' weights). A compiler that knows how many rows
+there are changes their order, so it is not told.
+
+Keys are taken in runs, whose scores lie on the stack; each query's largest score so far, its total
+and its sums of values are carried on, and shrink where a run has a larger score.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from functools import lru_cache
 
 from edgec.toolchain.kernels.cpu.source.attention import (
@@ -21,27 +28,33 @@ from edgec.toolchain.kernels.cpu.source.body import Body
 from edgec.toolchain.kernels.cpu.source.exponential import powers_of_e
 from edgec.toolchain.kernels.cpu.source.turned import lane_sums
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
-from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
-from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer
+from edgec.toolchain.kernels.cpu.source.workgroups import workgroups
+from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer, on_stack
 
 __all__ = ["few_kernel", "lanes_for"]
 
 _MOST_QUERIES = 4
+_MOST_HIDDEN = 15
+"""Queries, where a mask may hide keys: another kernel is faster with each key, and reads all."""
 _LEAST_LANES = 4
-_STACK_SHARE = 2
 _MOST_VECTORS = 16
 """Of a key, and of a value's sums."""
 _CHAINS = 8
 """Sums that do not wait for each other keep multiplications busy."""
+_MOST_SHARES = 8
+"""Workgroups for which a head's queries are parted: a phone's cores. Each part reads all keys."""
+_RUN = 512
+"""Keys of a run: their scores stay in the nearest cache, and sums shrink rarely."""
 _LOWEST = float("-inf")
+_LEAST = -3.4028234e38
+"""Below all scores but minus infinity, from which nothing can be subtracted."""
 
 
 def lanes_for(attention: Attention, unit: VectorUnit) -> int | None:
     """Elements of a vector; None where the kernel does not take it."""
     a = attention
-    if a.queries > _MOST_QUERIES or (a.q.column, a.k.column) != (1, 1):
-        return None
-    if (a.keys + unit.lanes) * 4 > unit.stack // _STACK_SHARE:
+    most = _MOST_HIDDEN if any(map(_hides, a.terms)) else _MOST_QUERIES
+    if a.queries > most or (a.q.column, a.k.column) != (1, 1):
         return None
     lanes = unit.lanes
     while lanes >= _LEAST_LANES:
@@ -57,106 +70,180 @@ def few_kernel(name: str, attention: Attention, lanes: int, unit: VectorUnit) ->
     """The text of the kernel; its bindings are queries, keys, values, terms, result."""
     a = attention
     kinds = ("f32" if term.keep is None else "i8" for term in a.terms)
-    wanted = workgroups(a.flops)
-    split = even(a.queries, -(-wanted // a.count))
+    wanted = min(workgroups(a.flops), _MOST_SHARES)
+    # Who shares a head takes it at the same time, so that memory gives its keys once.
+    queries = -(-a.queries // -(-wanted // a.count))
     writer = Writer(
         name=name,
-        workgroups=(a.count, 1, split),
+        workgroups=(-(-a.queries // queries), 1, a.count),
         sizes=[a.q.size, a.k.size, a.v.size, *(t.view.size for t in a.terms), a.out.size],
         kinds=("f32", "f32", "f32", *kinds, "f32"),
     )
-    kernel = _Kernel(attention=a, lanes=lanes, body=Body(writer, fused=unit.fused))
-    kernel.write(split)
-    return writer.text(kernel.b.lines)
+    body = Body(writer, fused=unit.fused)
+    kernel = _Kernel(
+        attention=a,
+        lanes=lanes,
+        body=body,
+        queries=queries,
+        held=unit.registers // 2,
+    )
+    kernel.write()
+    return writer.text(body.lines)
 
 
 class _Kernel:
-    """The kernel's body: a workgroup has a head, and some of its queries."""
+    """The kernel's body: a workgroup has a head, and so many of its queries."""
 
-    def __init__(self, *, attention: Attention, lanes: int, body: Body) -> None:
-        self.a, self.lanes, self.b = attention, lanes, body
+    def __init__(
+        self, *, attention: Attention, lanes: int, body: Body, queries: int, held: int
+    ) -> None:
+        self.a, self.lanes, self.b, self.queries = attention, lanes, body, queries
+        self.held = held
         self.kind = f"vector<{lanes}xf32>"
         self.blocks = -(-attention.keys // lanes)
-        self.memory = f"memref<{self.blocks * lanes}xf32>"
+        self.run = min(self.blocks, max(1, _RUN // lanes))
+        # What each query has on the stack; a block's sums by key and lane are `%dots`.
+        self.own = {
+            "%asked": attention.width,
+            "%dots": lanes * lanes,
+            "%scores": self.run * lanes,
+            "%tops": lanes,
+            "%most": 1,
+            "%total": lanes,
+            "%sums": attention.depth,
+        }
+        self.memory = {name: f"memref<{queries * size}xf32>" for name, size in self.own.items()}
+        self.memory["%any"] = "memref<1xf32>"
         self.terms = KeyTerms(
             terms=attention.terms, first=3, lanes=lanes, fused=body.fused, w=body.writer
         )
 
-    def write(self, split: int) -> None:
+    def write(self) -> None:
         """The whole body."""
         a, b, w = self.a, self.b, self.b.writer
-        b.lines.append(f"%scores = memref.alloca() : {self.memory}")
-        b.lines += heads_of_workgroup(w, "%h", a.heads)
+        b.lines += [on_stack(name, kind) for name, kind in self.memory.items()]
+        b.lines += heads_of_workgroup(w, "%h", a.heads, "%wz")
         views = [("%q", a.q), ("%k", a.k), ("%v", a.v), ("%out", a.out)]
         views += [(f"%term{i}", term.view) for i, term in enumerate(a.terms)]
         for name, view in views:
             b.lines += start_of_head(w, name, view.start, view.heads, "%h")
-        b.lines += w.share("query", "%wz", a.queries, split)
-        b.loop("%query_from", "%query_to", 1, self.query)
+        # Where queries cannot be shared evenly, the last workgroup's overlap those before.
+        b.lines += w.start("%first", "%wx", self.queries, a.queries - self.queries)
+        self.each(self.begin)
+        b.loop(0, self.blocks, self.run, self.keys)
+        self.each(self.put)
 
-    def query(self, number: str) -> None:
-        """All of one query."""
+    def begin(self, at: str) -> None:
+        """A query times the scale onto the stack; of it nothing is known yet."""
+        a, b, none = self.a, self.b, self.b.number(0.0, self.kind)
+        scale = b.number(a.scale, self.kind)
+        near = b.place("%q", (b.plus("%first", at), a.q.row))
+        for start in range(0, a.width, self.lanes):
+            loaded = b.load("%m0", b.plus(near, start), b.writer.memory(0), self.kind)
+            self.keep("%asked", b.value(f"arith.mulf {loaded}, {scale}", self.kind), at, start)
+        self.keep("%most", b.number(_LEAST, "f32"), at)
+        self.keep("%total", none, at)
+        for start in range(0, a.depth, self.lanes):
+            self.keep("%sums", none, at, start)
+
+    def keys(self, first: str) -> None:
+        """All of a run of keys, whose first block is numbered `first`."""
         b = self.b
-        b.lines.append(f"%r0 = arith.addi {number}, {b.index(0)} : index")
-        most = self.largest(self.scored(number))
-        parts = self.powers(most)
-        total = b.value(f"vector.reduction <add>, {parts}", f"{self.kind} into f32")
-        self.put(number, self.mixed(), total)
+        stop = b.least(b.plus(first, self.run), self.blocks)
+        none = b.number(0.0, "f32")
+        self.keep("%any", none)
+        self.each(lambda at: self.keep("%tops", b.number(_LOWEST, self.kind), at))
+        b.loop(first, stop, 1, lambda block: self.scored(block, first))
+        some = b.value(f"arith.cmpf une, {self.kept('%any', 'f32')}, {none}", "f32")
+        b.lines.append(f"scf.if {some} {{")
+        self.each(lambda at: self.powers(at, b.less(stop, first)))
+        b.loop(first, stop, 1, lambda block: self.mixed(block, first))
+        b.lines.append("}")
+
+    def rows(self, start: str) -> str:
+        """How many keys a block has, which is known here and hidden from the compiler."""
+        return self.b.least(self.b.less(self.a.keys, start), self.lanes)
 
     # Scores
 
-    def scored(self, number: str) -> str:
-        """The scores of all keys onto the stack, and the largest by lane."""
+    def scored(self, block: str, first: str) -> None:
+        """The scores of a block of keys onto the stack, and the largest by lane, for each query."""
         a, b, lanes = self.a, self.b, self.lanes
-        place = b.place("%q", (number, a.q.row))
-        scale = b.number(a.scale, self.kind)
-        query = []
-        for at in range(0, a.width, lanes):
-            loaded = b.load("%m0", b.plus(place, at), b.writer.memory(0), self.kind)
-            query.append(b.value(f"arith.mulf {loaded}, {scale}", self.kind))
-        lowest = b.number(_LOWEST, self.kind)
+        start, near = b.times(block, lanes), b.times(b.less(block, first), lanes)
+        b.lines.append(f"%n0 = arith.minui {start}, {b.index(a.keys - lanes)} : index")
+        some = self.seen_by_any()
+        if some is not None:
+            b.lines.append(f"scf.if {some} {{")
+        self.keep("%any", b.number(1.0, "f32"))
+        self.multiplied()
+        self.each(lambda at: self.score(at, start, near))
+        if some is not None:
+            b.lines.append("} else {")
+            self.each(lambda at: self.keep("%scores", b.number(_LOWEST, self.kind), at, near))
+            b.lines.append("}")
 
-        def block(number: str, so_far: list[str]) -> list[str]:
-            start = b.times(number, lanes)
-            b.lines.append(f"%n0 = arith.minui {start}, {b.index(a.keys - lanes)} : index")
-            score = self.where(self.seen(), lambda: self.score(query), lowest)
-            if a.keys % lanes:
-                score = self.once(score, start)
-            b.store(score, "%scores", start, self.memory, self.kind)
-            return [b.larger(score, so_far[0], self.kind)]
-
-        (largest,) = b.fold(self.blocks, [lowest], self.kind, block)
-        return largest
-
-    def score(self, query: list[str]) -> str:
-        """The scores of as many keys as a vector has lanes, from `%n0` on."""
-        a, b = self.a, self.b
+    def multiplied(self) -> None:
+        """Sums by lane of each key from `%n0` on with each query."""
+        a, b, lanes = self.a, self.b, self.lanes
         near = b.place("%k", ("%n0", a.k.row))
-        sums = []
-        for key in range(self.lanes):
-            total = ""
-            for number, part in enumerate(query):
-                place = b.plus(near, key * a.k.row + number * self.lanes)
-                loaded = b.load("%m1", place, b.writer.memory(1), self.kind)
-                if total:
-                    total = b.multiply_add(loaded, part, total, self.kind)
-                else:
-                    total = b.value(f"arith.mulf {loaded}, {part}", self.kind)
-            sums.append(total)
+        for group in self.groups(a.width):
+
+            def key(number: str, group: range = group) -> None:
+                place = b.place(near, (number, a.k.row))
+                totals = dict.fromkeys(group, "")
+                for start in range(0, a.width, lanes):
+                    row = b.load("%m1", b.plus(place, start), b.writer.memory(1), self.kind)
+                    for at, total in totals.items():
+                        part = self.kept("%asked", self.kind, b.index(at), start)
+                        totals[at] = (
+                            b.multiply_add(row, part, total, self.kind)
+                            if total
+                            else b.value(f"arith.mulf {row}, {part}", self.kind)
+                        )
+                for at, total in totals.items():
+                    self.keep("%dots", total, b.index(at), b.times(number, lanes))
+
+            b.loop(0, self.rows("%n0"), 1, key)
+
+    def score(self, at: str, start: str, near: str) -> None:
+        """A query's scores of a block from its sums by lane, to `near` on the stack."""
+        a, b, lanes = self.a, self.b, self.lanes
+        b.lines.append(f"%r0 = arith.addi %first, {at} : index")
+        sums = [self.kept("%dots", self.kind, at, key * lanes) for key in range(lanes)]
         score = lane_sums(b, sums, self.kind)
         if a.cap:
             bent = b.value(f"math.tanh {score}", self.kind)
             score = b.value(f"arith.mulf {bent}, {b.number(a.cap, self.kind)}", self.kind)
-        return self.written(self.terms.applied(score, 0, 0))
+        score = self.written(self.terms.applied(score, 0, 0))
+        if a.keys % lanes:
+            score = self.once(score, start)
+        self.keep("%scores", score, at, near)
+        top = self.kept("%tops", self.kind, at)
+        self.keep("%tops", b.larger(score, top, self.kind), at)
 
-    def seen(self) -> str | None:
-        """Whether terms leave any of the keys from `%n0` on; None where none says so of many."""
-        found = None
-        for number, term in enumerate(self.a.terms):
-            if not term.view.column or (term.keep is not None and term.otherwise != _LOWEST):
-                continue
-            some = self.some(number, term)
-            found = self.b.value(f"arith.andi {found}, {some}", "i1") if found else some
+    def seen_by_any(self) -> str | None:
+        """Whether terms leave any of the keys from `%n0` on to any query; None where none says."""
+        b, none = self.b, self.b.value("arith.constant 0", "i1")
+
+        def query(at: str, so_far: list[str]) -> list[str]:
+            b.lines.append(f"%r0 = arith.addi %first, {at} : index")
+            found = self.seen()
+            return [b.value(f"arith.ori {so_far[0]}, {found}", "i1")]
+
+        if not self.hiding():
+            return None
+        return b.fold(self.queries, [none], "i1", query)[0]
+
+    def hiding(self) -> list[tuple[int, Term]]:
+        """The terms that can hide neighbouring keys, with their numbers."""
+        return [(number, term) for number, term in enumerate(self.a.terms) if _hides(term)]
+
+    def seen(self) -> str:
+        """Whether terms leave any of the keys from `%n0` on to the query `%r0`."""
+        b = self.b
+        found = b.value("arith.constant 1", "i1")
+        for number, term in self.hiding():
+            found = b.value(f"arith.andi {found}, {self.some(number, term)}", "i1")
         return found
 
     def some(self, number: int, term: Term) -> str:
@@ -184,106 +271,146 @@ class _Kernel:
         lowest = b.number(_LOWEST, self.kind)
         return b.value(f"arith.select {new}, {score}, {lowest}", f"{truth}, {self.kind}")
 
-    def largest(self, by_lane: str) -> str:
-        """The largest score, in all lanes; where it may be, a number if all are hidden."""
-        b = self.b
-        most = b.value(f"vector.reduction <maximumf>, {by_lane}", f"{self.kind} into f32")
-        if self.a.safe:
-            least = b.number(-3.4028234e38, "f32")
-            most = b.value(f"arith.maximumf {most}, {least}", "f32")
-        return b.spread(most, self.kind)
-
-    def powers(self, most: str) -> str:
-        """Scores to powers of e on the stack, and their sum by lane."""
-        b = self.b
+    def powers(self, at: str, count: str) -> None:
+        """A run's scores to powers of e on the stack; what a query carries on shrinks to them."""
+        b, kind = self.b, self.kind
+        top = b.value(
+            f"vector.reduction <maximumf>, {self.kept('%tops', kind, at)}", f"{kind} into f32"
+        )
+        before = self.kept("%most", "f32", at)
+        most = b.value(f"arith.maximumf {top}, {before}", "f32")
+        self.keep("%most", most, at)
+        less = b.spread(b.value(f"arith.subf {before}, {most}", "f32"), kind)
+        factor = powers_of_e(b, less, kind)
+        for start in range(0, self.a.depth, self.lanes):
+            so_far = self.kept("%sums", kind, at, start)
+            self.keep("%sums", b.value(f"arith.mulf {so_far}, {factor}", kind), at, start)
+        wide = b.spread(most, kind)
 
         def block(number: str, total: list[str]) -> list[str]:
-            place = b.times(number, self.lanes)
-            score = b.load("%scores", place, self.memory, self.kind)
-            below = b.value(f"arith.subf {score}, {most}", self.kind)
-            power = powers_of_e(b, below, self.kind)
-            b.store(power, "%scores", place, self.memory, self.kind)
-            return [b.value(f"arith.addf {total[0]}, {power}", self.kind)]
+            near = b.times(number, self.lanes)
+            below = b.value(f"arith.subf {self.kept('%scores', kind, at, near)}, {wide}", kind)
+            power = powers_of_e(b, below, kind)
+            self.keep("%scores", power, at, near)
+            return [b.value(f"arith.addf {total[0]}, {power}", kind)]
 
-        (total,) = b.fold(self.blocks, [b.number(0.0, self.kind)], self.kind, block)
-        return total
+        shrunk = b.value(f"arith.mulf {self.kept('%total', kind, at)}, {factor}", kind)
+        (total,) = b.fold(count, [shrunk], kind, block)
+        self.keep("%total", total, at)
 
     # Values
 
-    def mixed(self) -> list[str]:
-        """Values times their powers, summed."""
-        a, b, lanes = self.a, self.b, self.lanes
-        count = a.depth // lanes
-        chains = max(1, min(lanes, _CHAINS // count))
-        none = b.number(0.0, self.kind)
+    def mixed(self, block: str, first: str) -> None:
+        """Values of a block of keys times their powers, added to each query's sums."""
+        b = self.b
+        near = b.times(b.less(block, first), self.lanes)
 
-        def block(number: str, sums: list[str]) -> list[str]:
-            start = b.times(number, lanes)
-            first = b.least(start, a.keys - lanes)
-            powers = b.load("%scores", start, self.memory, self.kind)
+        def query(at: str, so_far: list[str]) -> list[str]:
+            powers = self.kept("%scores", self.kind, at, near)
             top = b.value(f"vector.reduction <maximumf>, {powers}", f"{self.kind} into f32")
             # Not a number counts as something.
             some = b.value(f"arith.cmpf une, {top}, {b.number(0.0, 'f32')}", "f32")
-            return self.branch(some, lambda: self.added(first, start, sums, chains), sums)
+            return [b.value(f"arith.ori {so_far[0]}, {some}", "i1")]
 
-        sums = b.fold(self.blocks, [none] * (count * chains), self.kind, block)
-        whole = sums[:count]
-        for at in range(count, len(sums), count):
-            more = sums[at : at + count]
-            whole = [
-                b.value(f"arith.addf {one}, {other}", self.kind)
-                for one, other in zip(whole, more, strict=True)
-            ]
-        return whole
+        none = b.value("arith.constant 0", "i1")
+        (some,) = b.fold(self.queries, [none], "i1", query)
+        b.lines.append(f"scf.if {some} {{")
+        start = b.least(b.times(block, self.lanes), self.a.keys - self.lanes)
+        for group in self.groups(self.a.depth):
+            self.added(group, start, near)
+        b.lines.append("}")
 
-    def added(self, first: str, start: str, sums: list[str], chains: int) -> list[str]:
-        """Sums with the values of as many keys as a vector has lanes."""
-        a, b, lanes = self.a, self.b, self.lanes
-        count = a.depth // lanes
-        done = list(sums)
-        near = b.place("%v", (first, a.v.row))
-        for key in range(lanes):
-            one = b.load("%scores", b.plus(start, key), self.memory, "f32")
-            power = b.spread(one, self.kind)
-            for c in range(count):
-                place = b.plus(near, key * a.v.row + c * lanes)
-                value = b.load("%m2", place, b.writer.memory(2), self.kind)
-                at = key % chains * count + c
-                done[at] = b.multiply_add(power, value, done[at], self.kind)
-        return done
+    def added(self, group: range, start: str, near: str) -> None:
+        """Some queries' sums with the values of as many keys as a vector has lanes.
 
-    def put(self, number: str, sums: list[str], total: str) -> None:
-        """Sums over the whole to where the result lies."""
+        Args:
+            group: the queries.
+            start: the first key.
+            near: where the block's powers lie on the stack, among a query's.
+        """
+        a, b, kind = self.a, self.b, self.kind
+        places = [(at, c) for at in group for c in range(0, a.depth, self.lanes)]
+        # One more chain for every other key, where there would be few.
+        chains = max(1, min(self.lanes, _CHAINS // len(places)))
+        values = b.place("%v", (start, a.v.row))
+        first = [self.kept("%sums", kind, b.index(at), c) for at, c in places]
+        none = b.number(0.0, kind)
+
+        def keys(number: str, sums: list[str]) -> list[str]:
+            done = []
+            for chain in range(chains):
+                key = b.plus(b.times(number, chains), chain)
+                row = b.place(values, (key, a.v.row))
+                powers = {
+                    at: b.spread(self.kept("%scores", "f32", b.index(at), b.plus(near, key)), kind)
+                    for at in group
+                }
+                loaded = {
+                    c: b.load("%m2", b.plus(row, c), b.writer.memory(2), kind)
+                    for c in range(0, a.depth, self.lanes)
+                }
+                so_far = sums[chain * len(places) :]
+                done += [
+                    b.multiply_add(powers[at], loaded[c], total, kind)
+                    for (at, c), total in zip(places, so_far, strict=False)
+                ]
+            return done
+
+        rounds = self.b.value(f"arith.divui {self.rows(start)}, {b.index(chains)}", "index")
+        sums = b.fold(rounds, first + [none] * (len(places) * (chains - 1)), kind, keys)
+        for number, (at, c) in enumerate(places):
+            total = sums[number]
+            for more in sums[number + len(places) :: len(places)]:
+                total = b.value(f"arith.addf {total}, {more}", kind)
+            self.keep("%sums", total, b.index(at), c)
+
+    def put(self, at: str) -> None:
+        """A query's sums over the whole to where the result lies."""
         a, b = self.a, self.b
+        by_lane = self.kept("%total", self.kind, at)
+        total = b.value(f"vector.reduction <add>, {by_lane}", f"{self.kind} into f32")
         one, none = b.number(1.0, "f32"), b.number(0.0, "f32")
         share = b.value(f"arith.divf {one}, {total}", "f32")
         if a.safe:
             empty = b.value(f"arith.cmpf oeq, {total}, {none}", "f32")
             share = b.value(f"arith.select {empty}, {none}, {share}", "f32")
         wide, binding = b.spread(share, self.kind), 3 + len(a.terms)
-        near = b.place("%out", (number, a.out.row))
-        for c, value in enumerate(sums):
-            result = b.value(f"arith.mulf {value}, {wide}", self.kind)
-            place = b.plus(near, c * self.lanes)
-            b.store(result, f"%m{binding}", place, b.writer.memory(binding), self.kind)
+        near = b.place("%out", (b.plus("%first", at), a.out.row))
+        for c in range(0, a.depth, self.lanes):
+            result = b.value(
+                f"arith.mulf {self.kept('%sums', self.kind, at, c)}, {wide}", self.kind
+            )
+            memory = b.writer.memory(binding)
+            b.store(result, f"%m{binding}", b.plus(near, c), memory, self.kind)
+
+    # Registers and the stack
+
+    def groups(self, size: int) -> Iterator[range]:
+        """The queries that a row of so many elements meets at once, as many as registers hold."""
+        most = max(1, self.held // (size // self.lanes))
+        for first in range(0, self.queries, most):
+            yield range(first, min(first + most, self.queries))
+
+    def keep(self, name: str, value: str, at: str | None = None, near: int | str = 0) -> None:
+        """An element (`%any`, `%most`) or a vector to its place on the stack, as `kept` has it."""
+        kind = "f32" if name in ("%any", "%most") else self.kind
+        self.b.store(value, name, self.place(name, at, near), self.memory[name], kind)
+
+    def kept(self, name: str, kind: str, at: str | None = None, near: int | str = 0) -> str:
+        """What lies on the stack, of the workgroup's query `at`, at `near` of what it has."""
+        return self.b.load(name, self.place(name, at, near), self.memory[name], kind)
+
+    def place(self, name: str, at: str | None, near: int | str) -> str:
+        """Where it lies."""
+        if at is None:
+            return self.b.index(near)
+        return self.b.plus(self.b.times(at, self.own[name]), near)
 
     # Control
 
-    def where(self, test: str | None, then: Callable[[], str], otherwise: str) -> str:
-        """A vector if a test holds, and another if not; without a test it holds."""
-        if test is None:
-            return then()
-        return self.branch(test, lambda: [then()], [otherwise])[0]
-
-    def branch(self, test: str, then: Callable[[], list[str]], otherwise: list[str]) -> list[str]:
-        """Vectors if a test holds, and others if not."""
-        b, name = self.b, self.b.writer.fresh()
-        count = len(otherwise)
-        kinds = ", ".join([self.kind] * count)
-        b.lines.append(f"{name}:{count} = scf.if {test} -> ({kinds}) {{")
-        b.lines.append(f"scf.yield {', '.join(then())} : {kinds}")
-        b.lines += ["} else {", f"scf.yield {', '.join(otherwise)} : {kinds}", "}"]
-        return [f"{name}#{i}" for i in range(count)]
+    def each(self, turn: Callable[[str], None]) -> None:
+        """Once for each of the workgroup's queries."""
+        self.b.loop(0, self.queries, 1, turn)
 
     def written(self, lines: Generator[str, None, str]) -> str:
         """What a generator of lines gives in the end, its lines written."""
@@ -292,3 +419,8 @@ class _Kernel:
                 self.b.lines.append(next(lines))
             except StopIteration as end:
                 return str(end.value)
+
+
+def _hides(term: Term) -> bool:
+    """Whether a term may hide some keys and not others."""
+    return bool(term.view.column) and (term.keep is None or term.otherwise == _LOWEST)

@@ -17,7 +17,7 @@ from edgec.toolchain.kernels.cpu.source.lanes import side_by_side
 from edgec.toolchain.kernels.cpu.source.result import Result, Tile
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import workgroups
-from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer
+from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer, on_stack
 
 __all__ = ["MOST_ROWS", "block_rows_kernel", "codes_for", "stack_needed"]
 
@@ -164,10 +164,9 @@ class _Kernel:
         yield "}"
 
     def _scratch(self, body: Body, count: int) -> str:
-        return body.value(
-            '"memref.alloca"() <{alignment = 64 : i64, operandSegmentSizes = array<i32: 0, 0>}>',
-            f"() -> memref<{count}xf32>",
-        )
+        name = body.writer.fresh()
+        body.lines.append(on_stack(name, f"memref<{count}xf32>"))
+        return name
 
     # The rows in the order of the codes
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from edgec.toolchain.kernels.cpu.source.body import Body
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
-from edgec.toolchain.kernels.cpu.source.writer import Writer
+from edgec.toolchain.kernels.cpu.source.writer import Writer, on_stack
 from edgec.toolchain.match.order import Order
 
 __all__ = ["Keys", "Ordering", "ordering_kernel"]
@@ -127,10 +127,10 @@ class _Kernel:
     def write(self) -> None:
         """The whole body."""
         ordering, b = self.ordering, self.b
-        self.say(f"%counts = memref.alloca() : {_COUNTS}")
+        self.say(on_stack("%counts", _COUNTS))
         if self.on_stack:
-            self.say(f"%keys = memref.alloca() : {self.memory[0]}")
-            self.say(f"%places = memref.alloca() : {self.memory[1]}")
+            self.say(on_stack("%keys", self.memory[0]))
+            self.say(on_stack("%places", self.memory[1]))
             self.base = b.index(0)
         else:
             self.base = b.times("%wx", 2 * self.room)

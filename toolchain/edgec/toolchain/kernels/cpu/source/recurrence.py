@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.literals import literal
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
-from edgec.toolchain.kernels.cpu.source.writer import Writer
+from edgec.toolchain.kernels.cpu.source.writer import Writer, on_stack
 
 __all__ = [
     "Apply",
@@ -204,7 +204,7 @@ class _Body:
         loop, w = self.loop, self.w
         zero, one = w.index(0), w.index(1)
         for number, size in enumerate(loop.scratch):
-            yield f"%s{number} = memref.alloca() : memref<{size}xf32>"
+            yield on_stack(f"%s{number}", f"memref<{size}xf32>")
         for stage in loop.before:
             yield from self.fill(stage, zero)
         yield f"scf.for %t = {zero} to {w.index(loop.turns)} step {one} {{"

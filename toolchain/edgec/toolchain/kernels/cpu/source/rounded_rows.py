@@ -13,6 +13,7 @@ from edgec.toolchain.kernels.cpu.source.body import Body
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
 from edgec.toolchain.kernels.cpu.source.lanes import of_all_lanes
 from edgec.toolchain.kernels.cpu.source.literals import literal
+from edgec.toolchain.kernels.cpu.source.writer import on_stack
 from edgec.toolchain.match.rounded_rows import LARGEST, SMALLEST
 
 __all__ = ["ByteCodes", "RoundedRows", "byte_codes_for"]
@@ -200,11 +201,7 @@ class RoundedRows:
         """Lines that make all of it."""
         body = self.body
         for name in self._sizes:
-            body.lines.append(
-                f'%rounded_{name} = "memref.alloca"() <{{alignment = 64 : i64, '
-                "operandSegmentSizes = array<i32: 0, 0>}> : () -> "
-                f"{self._memory(name)}"
-            )
+            body.lines.append(on_stack(f"%rounded_{name}", self._memory(name)))
         for row in range(self.rows):
             self._clear(row)
             if self.codes.by_output:

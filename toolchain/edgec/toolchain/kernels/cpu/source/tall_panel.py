@@ -11,6 +11,7 @@ from edgec.toolchain.kernels.cpu.source.block_codes import Codes
 from edgec.toolchain.kernels.cpu.source.body import Body
 from edgec.toolchain.kernels.cpu.source.tall_tiles import TallTiles
 from edgec.toolchain.kernels.cpu.source.turned import turned
+from edgec.toolchain.kernels.cpu.source.writer import on_stack
 
 __all__ = ["TallPanel"]
 
@@ -47,10 +48,7 @@ class TallPanel:
     def make(self) -> None:
         """The memory."""
         for name in self._memories:
-            self.body.lines.append(
-                f'%panel_{name} = "memref.alloca"() <{{alignment = 64 : i64, '
-                f"operandSegmentSizes = array<i32: 0, 0>}}> : () -> {self._memory(name)}"
-            )
+            self.body.lines.append(on_stack(f"%panel_{name}", self._memory(name)))
 
     # What tiles read
 

@@ -15,7 +15,7 @@ from edgec.toolchain.kernels.cpu.source.lanes import of_all_lanes, side_by_side
 from edgec.toolchain.kernels.cpu.source.tall_tiles import TallTiles
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import workgroups
-from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer
+from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer, on_stack
 from edgec.toolchain.match.rounded_rows import LARGEST, SMALLEST
 
 __all__ = ["tall_rows_kernel"]
@@ -66,10 +66,7 @@ class _Rows:
         """Tile by tile, and all rows of a tile together, so that memory is written in its order."""
         cut, body, w = self.cut, self.body, self.body.writer
         if cut.by_output:
-            yield (
-                '%row_scales = "memref.alloca"() <{alignment = 64 : i64, '
-                f"operandSegmentSizes = array<i32: 0, 0>}}> : () -> {self._scales}"
-            )
+            yield on_stack("%row_scales", self._scales)
         yield from w.share("tile", "%wx", cut.tiles, split)
         yield f"scf.for %tile = %tile_from to %tile_to step {w.index(1)} {{"
         first = body.times("%tile", cut.tall)

@@ -18,7 +18,7 @@ from edgec.toolchain.kernels.cpu.source.cut import Cut, Form
 from edgec.toolchain.kernels.cpu.source.result import Tile
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
-from edgec.toolchain.kernels.cpu.source.writer import Writer
+from edgec.toolchain.kernels.cpu.source.writer import Writer, on_stack
 
 __all__ = [
     "WEIGHTS",
@@ -233,8 +233,8 @@ class _Body:
         zero, one = w.index(0), w.index(1)
         count = cut.down * cut.across
         yield f"%zero = arith.constant dense<0.0> : {self.vector}"
-        yield f"%turned = memref.alloca() : {self.turned}"
-        yield f"%summed = memref.alloca() : {self.summed}"
+        yield on_stack("%turned", self.turned)
+        yield on_stack("%summed", self.summed)
         yield from w.share("panel", "%wy", cut.panels, cut.runs)
         yield from w.share("group", "%wx", cut.groups, cut.split)
         yield f"scf.for %group = %group_from to %group_to step {one} {{"

@@ -3,10 +3,19 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["KEPT", "Writer"]
+__all__ = ["KEPT", "Writer", "on_stack"]
 
 KEPT = 64
 """Texts of kernels that are kept: a network has the same layer many times."""
+
+
+def on_stack(name: str, kind: str) -> str:
+    """The line that makes `name`, memory of a type on the stack, at the beginning of a cache line.
+
+    A vector of 64 bytes that lies across two lines takes two reads.
+    """
+    begins = "alignment = 64 : i64, operandSegmentSizes = array<i32: 0, 0>"
+    return f'{name} = "memref.alloca"() <{{{begins}}}> : () -> {kind}'
 
 
 @dataclass(kw_only=True)
