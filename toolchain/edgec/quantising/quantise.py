@@ -105,6 +105,36 @@ class Quantised:
         return _reasons((what, why) for _, what, why in self.kept)
 
 
+def with_weights_as_they_are(program: Program, weights_file: Path | None = None) -> Quantised:
+    """A program none of whose weights are rounded, as what is rounded besides begins with it.
+
+    Args:
+        program: it.
+        weights_file: where its weights will lie, as in `quantise`.
+    """
+    from iree.compiler import ir
+
+    from edgec.quantising.constants import bytes_of_constants
+    from edgec.toolchain.stablehlo import parse_stablehlo
+
+    weights = weights_of(program)
+    module = parse_stablehlo(program.bytecode, ir.Context())
+    size = sum(array.nbytes for array in weights.values()) + bytes_of_constants(module)
+    info = program.info
+    if info.weights is not None and weights_file is not None:
+        info = replace(info, weights=replace(info.weights, file=weights_file.as_posix()))
+    return Quantised(
+        program=replace(program, info=info),
+        weights=weights,
+        lines=(),
+        kept=(),
+        before=size,
+        after=size,
+        error=0.0,
+        calls=0,
+    )
+
+
 def quantise(
     program: Program,
     scheme: Scheme | None,

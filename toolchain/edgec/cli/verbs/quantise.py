@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["quantise"]
 
+_NONE = "none"
+
 
 def quantise(
     session: Session,
@@ -35,16 +37,18 @@ def quantise(
         typer.Option("--output", "-o", metavar="FILE", help="The new program.", show_default=False),
     ],
     weights: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--weights",
             metavar="HOW",
+            show_default=False,
             help="int8 or int4, with a scale for each output (of a table each row), or for each "
             "group of neighbours: int4-g32, int4-g64, int4-g128; or auto: each line's in as few "
             "bits as --max-error allows (1% without it); or lossless: weights that came in blocks "
-            "(GGUF) go back into them.",
+            "(GGUF) go back into them; or none: as they are, where the cache alone is rounded "
+            "(default: int8; none with --cache alone).",
         ),
-    ] = "int8",
+    ] = None,
     scales: Annotated[
         str,
         typer.Option(
@@ -63,6 +67,16 @@ def quantise(
             "at every call, row by row (weights in blocks).",
         ),
     ] = "none",
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            "--cache",
+            metavar="f16",
+            help="What a language model's keys and values are kept as, and other states that "
+            "calls write into place by place: f16 takes half the memory (default: as they are).",
+            show_default=False,
+        ),
+    ] = None,
     calibrate: Annotated[
         str | None,
         typer.Option(
@@ -123,7 +137,7 @@ def quantise(
         ),
     ] = None,
 ) -> Report:
-    """Keep a program's weights in 8 or 4 bits, and say what that costs its answers."""
+    """Keep a program's weights in 8 or 4 bits, or its cache in 16, and say what that costs."""
     from edgec.cli.folders import make_place
     from edgec.cli.program_files import refuse_all_but_programs
     from edgec.quantising import (
@@ -132,16 +146,26 @@ def quantise(
         MOST,
         Scheme,
         quantise_by_choice,
+        quantise_cache,
         quantise_to_bytes,
         quantise_with_rounded_rows,
+        with_weights_as_they_are,
     )
     from edgec.quantising import quantise as rounded
     from edgec.toolchain import load_program
     from edgec.toolchain.weights_file import write_weights
 
     refuse_all_but_programs(source)
+    if cache not in (None, "f16"):
+        raise UsageError(f"a cache is not kept as {cache}", hint="say --cache=f16, or leave it out")
+    weights = weights or ("int8" if cache is None or activations != "none" else _NONE)
+    if weights == _NONE and (cache is None or activations != "none"):
+        raise UsageError(
+            "with --weights=none there is nothing to round but a cache",
+            hint="say --cache=f16 alone, or how weights are kept: --weights=int8",
+        )
     chooses = weights == AUTO
-    scheme = None if chooses or weights == LOSSLESS else Scheme.parse(weights)
+    scheme = None if chooses or weights in (LOSSLESS, _NONE) else Scheme.parse(weights)
     if scales not in ("f16", "f32"):
         raise UsageError(f"scales are not kept as {scales}", hint="say f16 or f32")
     _check_activations(activations, scheme, calibrate)
@@ -162,7 +186,9 @@ def quantise(
         session.note(f"errors are of the first {calls} of {total} golden calls (--calls)")
     file = Path(f"{output.stem}.safetensors")
     outside = None if program.info.weights is None else file
-    if activations == "int8":
+    if weights == _NONE:
+        found = with_weights_as_they_are(program, outside)
+    elif activations == "int8":
         found = quantise_to_bytes(
             program,
             keep=tuple(keep or ()),
@@ -183,10 +209,13 @@ def quantise(
             halves=scales == "f16",
             tell=session.say,
         )
+    if cache is not None:
+        found = quantise_cache(found, program, max_error=most, calls=calls, tell=session.say)
     if found.weights:
         write_weights(found.weights, output.parent / file)
     saved = found.program.save(output)
-    if program.info.text is not None and (weights != LOSSLESS or activations != "none"):
+    rounds = weights not in (LOSSLESS, _NONE) or activations != "none"
+    if program.info.text is not None and rounds:
         session.note(
             "a language model rounded so writes other words than the original from some token on, "
             "soonest with --activations=int8-dynamic: compare answers before you ship it "
@@ -199,11 +228,18 @@ def quantise(
         )
     return _report(
         found,
-        weights if activations == "none" else f"{weights}, activations of {activations}",
+        _how(weights, activations, cache),
         output,
         [function.signature for function in saved.info.functions],
         None if clock is None else _times(session, clock, program, saved),
     )
+
+
+def _how(weights: str, activations: str, cache: str | None) -> str:
+    """What was asked for, in words."""
+    more = [] if activations == "none" else [f"activations of {activations}"]
+    more += [] if cache is None else [f"cache of {cache}"]
+    return ", ".join(["as they are" if weights == _NONE else weights, *more])
 
 
 def _clock(target: str | None, device: str | None) -> "Clock | None":
@@ -338,7 +374,7 @@ def _report(
         for line in found.lines
     )
     blocks: list[Block] = [
-        f"{output}: weights of {how}",
+        f"{output}: weights {how}" if how.startswith("as") else f"{output}: weights of {how}",
         *(f"  {signature}" for signature in signatures),
         "",
         Grid(

@@ -6,11 +6,13 @@ A module imported only by what rewrites programs; it needs the compiler.
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from iree.compiler import ir
+from ml_dtypes import bfloat16
 
 from edgec.toolchain.ir.fold import repeated
 from edgec.toolchain.ir.read import element_type, is_float
-from edgec.toolchain.ir.write import create
+from edgec.toolchain.ir.write import create, seen_as
 
 __all__ = ["filled", "fresh"]
 
@@ -41,6 +43,20 @@ def fresh(number: Any, kind: Any, sizes: Sequence[Any] = ()) -> Any:
         kind: a tensor type of the number's type.
         sizes: its open sizes, as indices.
     """
-    constant = create("arith.constant", kind.element_type, [], {"value": number})
-    hidden = create("util.optimization_barrier", kind.element_type, [constant])
+    element = kind.element_type
+    if isinstance(element, ir.F16Type | ir.BF16Type):
+        # The virtual machine that fills memory has no numbers of these types: it gets their bits.
+        bits = ir.IntegerType.get_signless(element.width)
+        number = ir.IntegerAttr.get(bits, _bits(number.value, element))
+        whole = ir.RankedTensorType.get(kind.shape, bits)
+        return seen_as(fresh(number, whole, sizes), element)
+    constant = create("arith.constant", element, [], {"value": number})
+    hidden = create("util.optimization_barrier", element, [constant])
     return create("flow.tensor.splat", kind, [hidden, *sizes])
+
+
+def _bits(value: float, element: Any) -> int:
+    """The bits of a number in 16 bits, as a signed integer."""
+    if isinstance(element, ir.F16Type):
+        return int(np.float16(value).view(np.int16))
+    return int(np.asarray(value, bfloat16).view(np.int16))

@@ -4,7 +4,7 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -198,13 +198,17 @@ _MOST_PARTS = 3
 _BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i1": 8, "i8": 8}
 
 
-def read_attention(second: Any, *, narrow: bool = False, windows: bool = False) -> Attention | None:
+def read_attention(
+    second: Any, *, narrow: bool = False, windows: bool = False, kept: bool = False
+) -> Attention | None:
     """The attention whose second product an operation is; None where it is none.
 
     Args:
         second: a `stablehlo.dot_general`.
         narrow: read what was widened before it, and give what its result is narrowed to, if all
             of these have one type: for devices whose units multiply that and sum in f32.
+        kept: read keys and values that were widened before it as they are kept, where both are of
+            one type (a cache of f16 beside queries of f32).
         windows: read and write rows that lie in windows of an image, and in one that is rolled; all
             rows are even without it (`View.is_even`).
     """
@@ -212,6 +216,10 @@ def read_attention(second: Any, *, narrow: bool = False, windows: bool = False) 
         found = _read(second, narrow=True, windows=windows)
         views = (found.q, found.k, found.v, found.out) if found else ()
         if len({view.element for view in views}) == 1:
+            return found
+    if kept:
+        found = _read(second, narrow=False, windows=windows, kept=True)
+        if found is not None and found.k.element == found.v.element:
             return found
     return _read(second, narrow=False, windows=windows)
 
@@ -224,7 +232,7 @@ def read_shares(second: Any, side: int) -> Softmax | None:
     return read_softmax(_operand(second, outer, side), len(shape_of(second.results[0])))
 
 
-def _read(second: Any, *, narrow: bool, windows: bool) -> Attention | None:
+def _read(second: Any, *, narrow: bool, windows: bool, kept: bool = False) -> Attention | None:
     """The same, where the types may differ."""
     values = (*second.operands, *second.results)
     if any(not size for value in values for size in shape_of(value)):
@@ -233,7 +241,7 @@ def _read(second: Any, *, narrow: bool, windows: bool) -> Attention | None:
     for side in (0, 1):
         if outer is None:
             return None
-        found = _read_side(second, outer, side, narrow=narrow, windows=windows)
+        found = _read_side(second, outer, side, narrow=narrow, windows=windows, kept=kept)
         if found is not None:
             return found
     return None
@@ -267,7 +275,7 @@ class _Product:
 
 
 def _read_side(
-    second: Any, outer: _Product, side: int, *, narrow: bool, windows: bool
+    second: Any, outer: _Product, side: int, *, narrow: bool, windows: bool, kept: bool
 ) -> Attention | None:
     """An attention whose weights are one side of its second product."""
     result = second.results[0]
@@ -279,15 +287,17 @@ def _read_side(
         return None
     columns = [i for i, axis in enumerate(outer.axes(side)) if axis < 0]
     most = _MOST_PARTS if windows else 1
-    first = _first(scores, count, narrow=narrow, most=most)
+    first = _first(scores, count, narrow=narrow, most=most, kept=kept)
     if first is None:
         return None
     q, k, width = first
     v = strided(
         _operand(second, outer, 1 - side),
-        converts=narrow,
+        converts=narrow or kept,
         rolls=windows,
-        accept=lambda view: _is_row(_runs(view, columns)) and len(view.axes[count]) <= most,
+        accept=_as_kept(
+            kept, lambda view: _is_row(_runs(view, columns)) and len(view.axes[count]) <= most
+        ),
     )
     out = moved_result(
         result, lambda view: _is_row(_runs(view, columns)), converts=narrow, rolls=windows
@@ -360,7 +370,7 @@ def _operand(op: Any, product: _Product, side: int) -> Strided:
 
 
 def _first(
-    scores: Scores, by_key: int, *, narrow: bool, most: int
+    scores: Scores, by_key: int, *, narrow: bool, most: int, kept: bool
 ) -> tuple[Strided, Strided, int] | None:
     """Queries, keys and their width; the width is one axis more."""
     op = scores.product
@@ -385,11 +395,31 @@ def _first(
     q = strided(q, converts=narrow, rolls=rolls, accept=lambda view: len(view.axes[by_key + 1]) < 2)
     k = strided(
         k,
-        converts=narrow,
+        converts=narrow or kept,
         rolls=rolls,
-        accept=lambda view: len(view.axes[by_key]) <= most and len(view.axes[by_key + 1]) == 1,
+        accept=_as_kept(
+            kept,
+            lambda view: len(view.axes[by_key]) <= most and len(view.axes[by_key + 1]) == 1,
+        ),
     )
     return (q, k, width) if 1 <= len(k.axes[by_key]) <= most else None
+
+
+def _as_kept(kept: bool, accept: Callable[[Strided], bool]) -> Callable[[Strided], bool]:
+    """Also of a view that none further back is wider: what was rounded on the way counts."""
+    if not kept:
+        return accept
+    least = max(_BITS.values())
+
+    def accepted(view: Strided) -> bool:
+        nonlocal least
+        bits = _BITS.get(str(element_type(view.value)), 0)
+        if bits > least:
+            return False
+        least = bits
+        return accept(view)
+
+    return accepted
 
 
 def _rows(by_axis: Sequence[Sequence[Index]], *, windows: bool) -> tuple[list[Index], list[Index]]:

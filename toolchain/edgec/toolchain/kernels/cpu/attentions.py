@@ -39,7 +39,7 @@ def place_attention(
         stack: bytes of stack that a kernel may use for scores.
         answers: where the answer is kept.
     """
-    attention = read_attention(op)
+    attention = _read_as_kept(op, unit, stack) or read_attention(op)
     if attention is None:
         return False
     outcome = _answer(attention)
@@ -52,6 +52,21 @@ def place_attention(
         result = _call(attention, shape, library, unit)
     stand_for(out, result)
     return True
+
+
+def _read_as_kept(op: Any, unit: VectorUnit, stack: int) -> Attention | None:
+    """The attention over keys and values of f16, where the kernel of a few queries reads them.
+
+    Many queries have keys and values widened first: that is little beside their products.
+    """
+    attention = read_attention(op, kept=True)
+    if attention is None or attention.k.element != "f16" or attention.q.element != "f32":
+        return None
+    if not isinstance(_answer(attention), Kernel):
+        return None
+    shape = _shape(attention, stack)
+    few = query_tiling(shape, unit) is None and lanes_for(shape, unit) is not None
+    return attention if few else None
 
 
 def _call(attention: Attention, shape: source.Attention, library: Library, unit: VectorUnit) -> Any:
@@ -80,9 +95,10 @@ def _call(attention: Attention, shape: source.Attention, library: Library, unit:
 
 def _answer(attention: Attention) -> Kernel | Declined:
     """Whether the kernels take it."""
-    views = (attention.q, attention.k, attention.v, attention.out)
-    if any(view.element != "f32" for view in views):
+    if any(view.element != "f32" for view in (attention.q, attention.out)):
         return Declined(reason=f"elements of {attention.q.element}")
+    if any(view.element not in ("f16", "f32") for view in (attention.k, attention.v)):
+        return Declined(reason=f"keys of {attention.k.element}")
     if attention.shared:
         return Declined(reason="its weights are used by something else, too")
     if attention.v.column != 1 or attention.out.column != 1:
@@ -114,6 +130,7 @@ def _shape(attention: Attention, stack: int) -> source.Attention:
         v=_view(attention.v),
         out=_view(attention.out),
         stack=stack,
+        kept=attention.k.element,
     )
 
 

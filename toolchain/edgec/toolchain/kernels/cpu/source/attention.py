@@ -64,6 +64,7 @@ class Attention:
         terms: what then becomes of the scores, in order.
         safe: a query whose scores are all minus infinity gets zeros, not NaN.
         stack: bytes that a tile of queries may use for scores.
+        kept: the type of keys and values: f32 or f16; queries and result are f32.
     """
 
     heads: tuple[int, ...]
@@ -80,6 +81,7 @@ class Attention:
     terms: tuple[Term, ...] = ()
     safe: bool = False
     stack: int
+    kept: str = "f32"
 
     @property
     def count(self) -> int:

@@ -77,7 +77,7 @@ def few_kernel(name: str, attention: Attention, lanes: int, unit: VectorUnit) ->
         name=name,
         workgroups=(-(-a.queries // queries), 1, a.count),
         sizes=[a.q.size, a.k.size, a.v.size, *(t.view.size for t in a.terms), a.out.size],
-        kinds=("f32", "f32", "f32", *kinds, "f32"),
+        kinds=("f32", a.kept, a.kept, *kinds, "f32"),
     )
     body = Body(writer, fused=unit.fused)
     kernel = _Kernel(
@@ -192,7 +192,7 @@ class _Kernel:
                 place = b.place(near, (number, a.k.row))
                 totals = dict.fromkeys(group, "")
                 for start in range(0, a.width, lanes):
-                    row = b.load("%m1", b.plus(place, start), b.writer.memory(1), self.kind)
+                    row = self.kept_row(1, b.plus(place, start))
                     for at, total in totals.items():
                         part = self.kept("%asked", self.kind, b.index(at), start)
                         totals[at] = (
@@ -346,8 +346,7 @@ class _Kernel:
                     for at in group
                 }
                 loaded = {
-                    c: b.load("%m2", b.plus(row, c), b.writer.memory(2), kind)
-                    for c in range(0, a.depth, self.lanes)
+                    c: self.kept_row(2, b.plus(row, c)) for c in range(0, a.depth, self.lanes)
                 }
                 so_far = sums[chain * len(places) :]
                 done += [
@@ -382,6 +381,15 @@ class _Kernel:
             )
             memory = b.writer.memory(binding)
             b.store(result, f"%m{binding}", b.plus(near, c), memory, self.kind)
+
+    def kept_row(self, binding: int, place: str) -> str:
+        """Neighbours out of a key or value, in f32."""
+        b, kept = self.b, self.a.kept
+        stored = self.kind.replace("f32", kept)
+        found = b.load(f"%m{binding}", place, b.writer.memory(binding), stored)
+        if kept == "f32":
+            return found
+        return b.value(f"arith.extf {found}", f"{stored} to {self.kind}")
 
     # Registers and the stack
 
