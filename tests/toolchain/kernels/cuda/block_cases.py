@@ -75,6 +75,10 @@ def seen(q: Any, k: Any, v: Any) -> Any:
     return jnp.einsum("hgk,hkd->hgd", jax.nn.softmax(scores), v)
 
 
+def in_halves(q: Any, k: Any, v: Any) -> Any:
+    return seen(q, k.astype(jnp.float32), v.astype(jnp.float32))
+
+
 def unseen(q: Any, k: Any, v: Any) -> Any:
     """The same where nothing is seen: all keys count alike."""
     scores = jnp.where(jnp.arange(k.shape[1]) < 0, jnp.einsum("hgd,hkd->hgk", q, k), -3e38)
@@ -174,6 +178,11 @@ BLOCK_CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], tu
         seen,
         ((2, 3, 64), (2, 300, 64), (2, 300, 64)),
         (WHOLE,) * 3,
+    ),
+    "f32: a query and keys that are kept in halves": (
+        in_halves,
+        ((2, 3, 64), (2, 300, 64), (2, 300, 64)),
+        (WHOLE, HALF, HALF),
     ),
     "f32: a query and no keys that are seen": (
         unseen,

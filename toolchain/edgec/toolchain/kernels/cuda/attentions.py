@@ -20,6 +20,7 @@ from edgec.toolchain.kernels.gpu.attentions import (
     LEAST_SCANNED,
     by_keys,
     hides,
+    over_halves,
     refused,
     seen_alone,
     three,
@@ -63,19 +64,41 @@ def attention_of(op: Any) -> Attention | None:
 
 def rewrite_attention(op: Any, library: Library) -> None:
     """Replace `op` by a kernel if it is the second product of an attention that one takes."""
-    attention = attention_of(op)
-    if attention is None:
+    halves = _over_halves(op, library)
+    if halves is not None and _rewritten(op, halves, library, or_else=True):
         return
+    attention = attention_of(op)
+    if attention is not None:
+        _rewritten(op, attention, library)
+
+
+def _rewritten(op: Any, attention: Attention, library: Library, *, or_else: bool = False) -> bool:
+    """Whether a kernel took it; why none does is kept, unless it can be taken in another way."""
     declined = refusal(attention)
     if declined is None:
         validate(attention, "attention")
         attention = by_keys(_narrowed(attention))
     answer = declined or _call(attention, library)
+    if or_else and isinstance(answer, Declined):
+        return False
     outcome = answer if isinstance(answer, Declined) else Kernel(name=library.launches[-1].name)
-    if library.answers.record(op, str(attention), attention.work, outcome):
-        last = attention.out.value
-        with ir.InsertionPoint(last.owner.operation), last.owner.operation.location:
-            replace(last, answer)
+    if not library.answers.record(op, str(attention), attention.work, outcome):
+        return False
+    last = attention.out.value
+    with ir.InsertionPoint(last.owner.operation), last.owner.operation.location:
+        replace(last, answer)
+    return True
+
+
+def _over_halves(op: Any, library: Library) -> Attention | None:
+    """The attention over a cache of f16, where the kernel of few queries reads it.
+
+    Many queries have it widened first, which is little beside their products.
+    """
+    found = over_halves(op)
+    if found is None or refusal(found) is not None:
+        return None
+    return found if is_of_few(by_keys(found), library) else None
 
 
 def refusal(attention: Attention) -> Declined | None:
@@ -136,6 +159,8 @@ def _call(attention: Attention, library: Library) -> Any | Declined:
             answer = library.call(of_few(attention, reads, library))
             if not isinstance(answer, Declined):
                 return answer[0]
+        if attention.k.element != attention.q.element:
+            return answer
         for rows, keys in _tiles(attention, library):
             answer = library.call(_launch(attention, rows, keys, reads, library))
             if not isinstance(answer, Declined):

@@ -71,7 +71,7 @@ def of_few(attention: Attention, reads: dict[str, Any], library: Library) -> Lau
         constants |= {"work": None, "counters": None, "slot": 0}
     out = attention.out
     return Launch(
-        name=f"attention_few_{attention.width}_{attention.q.element}",
+        name=f"attention_few_{attention.width}_{attention.k.element}",
         source="attention_few",
         grid=(cluster * parts * tiles, middle * inner, outer),
         warps=_WARPS,

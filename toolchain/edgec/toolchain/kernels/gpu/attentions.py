@@ -6,11 +6,12 @@ A module imported only by a pass that runs; it needs the compiler.
 import dataclasses
 import math
 from collections.abc import Collection
+from typing import Any
 
 from edgec.toolchain.ir.views import Digit
 from edgec.toolchain.kernels.gpu.numbers import bits
 from edgec.toolchain.kernels.spec import Declined
-from edgec.toolchain.match.attention import Attention, Bias, Mask, Term, View
+from edgec.toolchain.match.attention import Attention, Bias, Mask, Term, View, read_attention
 from edgec.toolchain.match.scores import LOW
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "hides",
     "kind_of",
     "number_of",
+    "over_halves",
     "refused",
     "seen_alone",
     "three",
@@ -42,7 +44,9 @@ def refused(attention: Attention, elements: Collection[str]) -> Declined | None:
     """
     element = attention.q.element
     views = (attention.q, attention.k, attention.v, attention.out)
-    if element not in elements or any(view.element != element for view in views):
+    alike = {attention.q.element, attention.out.element}, {attention.k.element, attention.v.element}
+    kept = alike == ({"f32"}, {"f16"})
+    if element not in elements or not (kept or alike == ({element}, {element})):
         return Declined(reason=f"elements of {' and '.join(sorted({v.element for v in views}))}")
     if attention.shared:
         return Declined(reason="its weights are used by something else, too")
@@ -52,6 +56,16 @@ def refused(attention: Attention, elements: Collection[str]) -> Declined | None:
         return Declined(reason=f"{len(attention.terms)} masks and biases")
     largest = max(view.size for view in (*views, *(term.view for term in attention.terms)))
     return Declined(reason="2^31 elements or more") if largest >= 2**31 else None
+
+
+def over_halves(op: Any) -> Attention | None:
+    """The attention of queries of f32 over keys and values that are kept in f16; None of others.
+
+    Args:
+        op: a `stablehlo.dot_general`.
+    """
+    found = read_attention(op, kept=True)
+    return found if found and (found.q.element, found.k.element) == ("f32", "f16") else None
 
 
 def three(heads: tuple[int, ...], filler: int) -> tuple[int, int, int]:

@@ -127,7 +127,7 @@ def _behind(value: Any) -> _Move | None:
         if inner is None or only_user(inner) is None:
             return None
         at = inner
-    if not steps or not _is_by_row(steps[0]):
+    if isinstance(at.owner, ir.Block) or not _is_by_row(steps[0]):
         return None
     left, right = steps[0].operands
     moves = list(_moves_before(left))

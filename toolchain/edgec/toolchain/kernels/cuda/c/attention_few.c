@@ -20,7 +20,8 @@
 #define SLICE ((OF_PART + RUN * CLUSTER - 1) / (RUN * CLUSTER) * RUN)
 #define NONE (-__builtin_inff())
 
-typedef struct __attribute__((aligned(4 * sizeof(q_t)))) { q_t x, y, z, w; } near;
+typedef struct __attribute__((aligned(4 * sizeof(q_t)))) { q_t x, y, z, w; } of_query;
+typedef struct __attribute__((aligned(4 * sizeof(k_t)))) { k_t x, y, z, w; } of_cache;
 
 struct memory {
   float query[ROWS][FOURS * LANES * 4] __attribute__((aligned(16)));
@@ -31,8 +32,14 @@ struct memory {
   float of_cluster[CLUSTER][ROWS * (SPREAD * 4 + 2)];
 };
 
-ALWAYS four read_four(const GLOBAL q_t *from) {
-  near found = *(const GLOBAL near *)from;
+/* Four neighbours of a query; of a key or a value, which may have another type. */
+ALWAYS four read_query(const GLOBAL q_t *from) {
+  of_query found = *(const GLOBAL of_query *)from;
+  return (four){(float)found.x, (float)found.y, (float)found.z, (float)found.w};
+}
+
+ALWAYS four read_kept(const GLOBAL k_t *from) {
+  of_cache found = *(const GLOBAL of_cache *)from;
   return (four){(float)found.x, (float)found.y, (float)found.z, (float)found.w};
 }
 
@@ -63,7 +70,7 @@ ALWAYS float changed(float score, float value, int kind, u32 bits) {
     UNROLLED for (int j = 0; j < FOURS; ++j) {                                                   \
       int at = (j * LANES + (int)(me % LANES)) * 4;                                              \
       held[i][j] = (four){0.0f, 0.0f, 0.0f, 0.0f};                                               \
-      if (KEY(key) < end && at < width) held[i][j] = read_four(k + k_head + KEY(key) * k_row + at); \
+      if (KEY(key) < end && at < width) held[i][j] = read_kept(k + k_head + KEY(key) * k_row + at); \
     }                                                                                            \
   }
 #define READ_VALUES(start, low, high)                                                            \
@@ -71,7 +78,7 @@ ALWAYS float changed(float score, float value, int kind, u32 bits) {
     int key = (start) + i * SUBSETS + subset;                                                    \
     value[i] = (four){0.0f, 0.0f, 0.0f, 0.0f};                                                   \
     if (KEY(key) < end && column < depth)                                                        \
-      value[i] = read_four(v + v_head + KEY(key) * v_row + column);                              \
+      value[i] = read_kept(v + v_head + KEY(key) * v_row + column);                              \
   }
 
 #define TERM_PLACE(n) \
@@ -133,9 +140,9 @@ KERNEL(attention_few,
     if (is_seen) is_seen = (t0[t0_place + KEY(own) * t0_column] != 0) == (T0 == 2);
 #endif
     if (is_seen) {
-      UNROLLED for (int at = 0; at < width * (int)sizeof(q_t); at += 128)
+      UNROLLED for (int at = 0; at < width * (int)sizeof(k_t); at += 128)
         expect((const GLOBAL u8 *)(k + k_head + KEY(own) * k_row) + at);
-      UNROLLED for (int at = 0; at < depth * (int)sizeof(q_t); at += 128)
+      UNROLLED for (int at = 0; at < depth * (int)sizeof(v_t); at += 128)
         expect((const GLOBAL u8 *)(v + v_head + KEY(own) * v_row) + at);
     }
     wait_for_earlier();
@@ -156,7 +163,7 @@ KERNEL(attention_few,
     int number_ = i * THREADS + (int)me, row = number_ / (FOURS * LANES);
     int at = number_ % (FOURS * LANES) * 4;
     asked[i] = (four){0.0f, 0.0f, 0.0f, 0.0f};
-    if (row < rows && at < width) asked[i] = read_four(q + q_head + (row0 + row) * q_row + at);
+    if (row < rows && at < width) asked[i] = read_query(q + q_head + (row0 + row) * q_row + at);
   }
   /* Most caches are seen from their first key on: these are on their way while it is looked. */
   four held[KEYS_AHEAD][FOURS];
