@@ -86,3 +86,34 @@ def test_keys_are_split_and_put_together(target: str, case: str, tmp_path: Path)
         found = jax.tree.leaves(loaded.main(*given))
     for got, array in zip(found, wanted, strict=True):
         np.testing.assert_allclose(got, array, atol=2e-5)
+
+
+KEPT = {
+    "some are seen": (before, ((2, 3, 64), (2, 300, 64), (2, 300, 64)), 70),
+    "none is seen, finite": (finite, ((2, 3, 64), (2, 300, 64), (2, 300, 64)), 0),
+    "few keys": (seen, ((2, 3, 64), (2, 70, 64), (2, 70, 64))),
+    "in no fours": (seen, ((2, 3, 30), (2, 300, 30), (2, 300, 64))),
+}
+
+
+@pytest.mark.sweep(fast=2)
+@pytest.mark.vulkan
+@pytest.mark.skipif(tools() is None, reason="its kernel needs edgec[vulkan]")
+@pytest.mark.parametrize("case", KEPT)
+def test_keys_and_values_that_are_kept_in_halves_are_read_so(case: str, tmp_path: Path) -> None:
+    function, shapes, *last = KEPT[case]
+
+    def widened(q: Any, k: Any, v: Any, *more: Any) -> Any:
+        return function(q, k.astype(jnp.float32), v.astype(jnp.float32), *more)
+
+    rng = np.random.default_rng(len(case))
+    given = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    given[1:] = [each.astype(np.float16) for each in given[1:]]
+    given += [np.array(last, np.int32)] if last else []
+    path = tmp_path / "kept.vmfb"
+    toolchain.compile(export(widened, tuple(given)), "vulkan:android", CompileOptions(output=path))
+    assert (b"_kept_f32" in path.read_bytes()) == (case != "in no fours")
+    with jax.default_matmul_precision("highest"):
+        wanted = widened(*given)
+    with runtime.load(path, device="edgert://vulkan") as loaded:
+        np.testing.assert_allclose(loaded.main(*given), wanted, atol=2e-5)

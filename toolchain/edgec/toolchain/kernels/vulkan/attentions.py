@@ -18,6 +18,7 @@ from edgec.toolchain.kernels.gpu.attentions import (
     hides,
     kind_of,
     number_of,
+    over_halves,
     refused,
     seen_alone,
     three,
@@ -56,9 +57,24 @@ _LEAST_SPLIT = 128
 
 def place_attention(op: Any, library: Library) -> None:
     """Replace `op` by a kernel if it is the second product of an attention that one takes."""
-    attention = read_attention(op, narrow=True)
-    if attention is None:
+    halves = over_halves(op) if library.compiles else None
+    if halves is not None and _is_read_so(by_keys(halves), library):
+        _place(op, halves, library)
         return
+    attention = read_attention(op, narrow=True)
+    if attention is not None:
+        _place(op, attention, library)
+
+
+def _is_read_so(attention: Attention, library: Library) -> bool:
+    """Whether a kernel takes keys and values of f16 as they are: in fours, and not by units."""
+    form = _form(attention, library)
+    ready = form is not None and not form.matrix and _in_fours(attention)
+    return ready and not (refused(attention, _ELEMENTS) or _refused(attention))
+
+
+def _place(op: Any, attention: Attention, library: Library) -> None:
+    """Have a kernel take an operation's place, and keep the answer."""
     if library.compiles:
         attention = by_keys(attention)
     form = _form(attention, library)
@@ -71,6 +87,11 @@ def place_attention(op: Any, library: Library) -> None:
         or _placed(attention, form, library)
     )
     library.answers.record(origin, what, work, outcome)
+
+
+def _is_kept(attention: Attention) -> bool:
+    """Whether keys and values are narrower than queries."""
+    return bool(attention.k.element != attention.q.element)
 
 
 def _form(attention: Attention, library: Library) -> AttentionForm | None:
@@ -112,7 +133,8 @@ def _placed(
         if isinstance(result, Declined):
             return result
         replace(out.value, result)
-    return Kernel(name=shaders.attention(form, attention.q.element).name)
+    kept = _is_kept(attention)
+    return Kernel(name=shaders.attention(form, attention.q.element, kept=kept).name)
 
 
 def _parts(attention: Attention, form: AttentionForm) -> int:
@@ -135,6 +157,7 @@ def _whole(attention: Attention, form: AttentionForm, library: Library) -> Any |
         attention.q.element,
         hides=scalar and attention.keys >= LEAST_SCANNED and hides(attention),
         fours=scalar and _in_fours(attention),
+        kept=_is_kept(attention),
     )
     out = attention.out
     kind = ir.RankedTensorType.get([out.size], element_type(out.value))
@@ -153,14 +176,19 @@ def _split(attention: Attention, form: AttentionForm, library: Library) -> Any |
         attention,
         library,
         shaders.attention(
-            form, element, part=_part(attention), seen=seen, fours=_in_fours(attention)
+            form,
+            element,
+            part=_part(attention),
+            seen=seen,
+            fours=_in_fours(attention),
+            kept=_is_kept(attention),
         ),
         parts,
         ir.RankedTensorType.get([count], ir.F32Type.get()),
     )
     if isinstance(work, Declined):
         return work
-    join = shaders.attention_join(form, element, parts, seen=seen)
+    join = shaders.attention_join(form, element, parts, seen=seen, kept=_is_kept(attention))
     groups = math.ceil(attention.queries * attention.depth / join.threads)
     return library.call(
         join,

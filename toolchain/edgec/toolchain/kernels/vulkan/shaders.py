@@ -242,6 +242,7 @@ def attention(
     seen: bool = False,
     hides: bool = False,
     fours: bool = False,
+    kept: bool = False,
 ) -> Shader:
     """Attention whose widest head fits a form.
 
@@ -252,10 +253,11 @@ def attention(
         hides: its first term is a mask whose other scores count for nothing, not alike for all; no
             matrix units.
         fours: rows of queries, keys and values lie in whole fours; no matrix units.
+        kept: keys and values are of f16, beside queries of f32 and in fours.
     """
-    said = {"SEEN": seen, "HIDES": hides, "FOURS": fours}
+    said = {"SEEN": seen, "HIDES": hides, "FOURS": fours, "KEPT": kept}
     return Shader(
-        name=f"attention_{form.word}{'_parts' if part else ''}_{element}",
+        name=f"attention_{form.word}{'_parts' if part else ''}{'_kept' if kept else ''}_{element}",
         source=form.source,
         element=element,
         words=tuple(word for word, holds in said.items() if holds),
@@ -266,13 +268,15 @@ def attention(
     )
 
 
-def attention_join(form: AttentionForm, element: str, parts: int, *, seen: bool) -> Shader:
+def attention_join(
+    form: AttentionForm, element: str, parts: int, *, seen: bool, kept: bool = False
+) -> Shader:
     """What puts so many parts of an attention's keys together."""
     return Shader(
         name=f"attention_join_{element}",
         source="attention_join",
         element=element,
-        words=("SEEN",) if seen else (),
+        words=tuple(word for word, holds in (("SEEN", seen), ("KEPT", kept)) if holds),
         sizes={"BM": form.queries, "PARTS": parts},
         threads=_THREADS,
         table=True,

@@ -10,7 +10,8 @@
 // all queries alike whose other scores count for nothing: blocks of which none is seen are not read.
 // With HIDES the first term is a mask whose other scores count for nothing: a tile reads the keys from
 // the first to the last that any of its queries sees; all where one of them sees none, to which all
-// count alike. With FOURS rows lie in whole fours, and are read so.
+// count alike. With FOURS rows lie in whole fours, and are read so;
+// with KEPT, too, keys and values are halves beside queries of f32.
 //
 // What a call is told is in `attention_numbers`. D is at least the width of a query and the depth of
 // a value; both may be any number.
@@ -27,8 +28,15 @@ layout(local_size_x = THREADS) in;
 #define READ ELEMENT
 #endif
 layout(binding = 1) readonly buffer Q { READ q[]; };
+#ifdef KEPT
+#define OF_CACHE(words) vec4(unpackHalf2x16((words).x), unpackHalf2x16((words).y))
+layout(binding = 2) readonly buffer K { uvec2 k[]; };
+layout(binding = 3) readonly buffer V { uvec2 v[]; };
+#else
+#define OF_CACHE vec4
 layout(binding = 2) readonly buffer K { READ k[]; };
 layout(binding = 3) readonly buffer V { READ v[]; };
+#endif
 #ifdef PART
 layout(binding = 7) writeonly buffer Work { float work[]; };
 #else
@@ -61,18 +69,18 @@ shared float fades[BM];
 // Rows of `of` from number `first` up to `last` to a tile, with zeros behind these and behind their
 // `size` elements. They lie at `base` by the numbers at `at`.
 #ifdef FOURS
-#define LOAD(tile, of, rows, base, at, first, last, size) \
+#define LOAD(tile, of, wide, rows, base, at, first, last, size) \
   for (int i = thread; i < (rows) * ROOMS; i += THREADS) { \
     int row = (first) + i / ROOMS; \
     int column = i % ROOMS; \
     vec4 x = vec4(0.0); \
     if (column * 4 < (size) && row < (last)) { \
-      x = vec4(of[((base) + row * n[(at) + ROW]) / 4 + column]); \
+      x = wide(of[((base) + row * n[(at) + ROW]) / 4 + column]); \
     } \
     tile[i / ROOMS * D_ROW + column] = x; \
   }
 #else
-#define LOAD(tile, of, rows, base, at, first, last, size) \
+#define LOAD(tile, of, wide, rows, base, at, first, last, size) \
   for (int i = thread; i < (rows) * D; i += THREADS) { \
     int row = (first) + i / D; \
     int column = i % D; \
@@ -102,7 +110,7 @@ void main() {
   float infinity = uintBitsToFloat(0x7f800000u);
 
   int q_base = BASE(Q_AT);
-  LOAD(q_tile, q, BM, q_base, Q_AT, row0, n[QUERIES], width)
+  LOAD(q_tile, q, vec4, BM, q_base, Q_AT, row0, n[QUERIES], width)
 
   int k_base = BASE(K_AT);
   int v_base = BASE(V_AT);
@@ -159,7 +167,7 @@ void main() {
 #endif
     barrier();
     WHERE_SEEN {
-      LOAD(kv_tile, k, BN, k_base, K_AT, start, keys, width)
+      LOAD(kv_tile, k, OF_CACHE, BN, k_base, K_AT, start, keys, width)
     }
     barrier();
     WHERE_SEEN {
@@ -192,7 +200,7 @@ void main() {
     }
     barrier();
     WHERE_SEEN {
-      LOAD(kv_tile, v, BN, v_base, V_AT, start, keys, depth)
+      LOAD(kv_tile, v, OF_CACHE, BN, v_base, V_AT, start, keys, depth)
       float largest = LEAST;
       for (int i = 0; i < SHARE; i++) {
         int key = part + i * PARTS;

@@ -2,7 +2,7 @@
 //
 // A part has, for each row, sums by column, then its largest score and the total of its powers. With
 // SEEN a part without any key that is seen has a total of 0; where no part has one, all values count
-// alike. Workgroups: (elements of a head by THREADS, middle and inner heads, outer heads).
+// alike; with KEPT these are halves. Workgroups: (elements of a head by THREADS, middle and inner heads, outer heads).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -11,7 +11,13 @@
 layout(local_size_x = THREADS) in;
 #include "attention_numbers.glsl"
 layout(binding = 1) readonly buffer Work { float work[]; };
+#ifdef KEPT
+#define VALUE(at) unpackHalf2x16(v[(at) / 2] >> ((at) % 2 * 16)).x
+layout(binding = 2) readonly buffer V { uint v[]; };
+#else
+#define VALUE(at) float(v[at])
 layout(binding = 2) readonly buffer V { ELEMENT v[]; };
+#endif
 layout(binding = 3) writeonly buffer O { ELEMENT o[]; };
 
 void main() {
@@ -36,7 +42,7 @@ void main() {
 #ifdef SEEN
   if (total == 0.0 && intBitsToFloat(n[TERMS_AT + BITS]) >= LEAST) {
     int values = BASE(V_AT) + column * n[V_AT + COLUMN];
-    for (int key = 0; key < n[KEYS]; key++) sum += float(v[values + key * n[V_AT + ROW]]);
+    for (int key = 0; key < n[KEYS]; key++) sum += VALUE(values + key * n[V_AT + ROW]);
     total = float(n[KEYS]);
   }
 #endif
