@@ -30,6 +30,8 @@ def computed_anew(
     weights: Mapping[str, _Array],
     reference: Golden,
     rewrite: Callable[[Any, float], object],
+    *,
+    moved: float = MOVED,
 ) -> tuple[Golden, bytes]:
     """The answers with something rounded, what is right beside them, and the code.
 
@@ -40,6 +42,7 @@ def computed_anew(
         reference: the calls.
         rewrite: rounds, in a module whose calls are inlined; what is rounded is off by a part of
             itself, so that what hangs on the last bits of it shows.
+        moved: that part.
     """
     from iree.compiler import ir
 
@@ -49,14 +52,14 @@ def computed_anew(
 
     runs: list[_Run] = []
     code = b""
-    for moved in (0.0, MOVED):
+    for part in (0.0, moved):
         module = parse_stablehlo(program.bytecode, ir.Context())
         InlineCalls().run(module)
         with module.context, ir.Location.unknown():
-            rewrite(module, moved)
+            rewrite(module, part)
             erase_unused(module)
             module.operation.verify()
-            if not moved:
+            if not part:
                 buffer = io.BytesIO()
                 module.operation.write_bytecode(buffer)
                 code = buffer.getvalue()
@@ -66,15 +69,16 @@ def computed_anew(
     if own.scores:
         calls = with_ties(calls, own.scores, noise_of(own.scores, other.scores))
     pairs = zip(calls, other.golden.calls, strict=True)
-    return Golden(calls=tuple(_settled(call, moved) for call, moved in pairs)), code
+    return Golden(calls=tuple(_settled(call, beside) for call, beside in pairs)), code
 
 
 def as_program(
     code: bytes, golden: Golden, info: ProgramInfo, before: Loss | None, what: str, error: float
 ) -> Program:
     """The program of such code, whose description says what was rounded, and before it."""
-    weights = "weights as they came" if before is None else before.weights
-    info = replace(info, loss=Loss(weights=f"{weights}, {what}", error=error))
+    known = before or Loss(weights="", error=0.0)
+    besides = ", ".join(filter(None, (known.besides, what)))
+    info = replace(info, loss=replace(known, besides=besides, error=error))
     return Program(bytecode=_described(code, info), info=info, golden=golden)
 
 

@@ -142,12 +142,19 @@ class Loss:
     """What was given up of the model that a program came from.
 
     Attributes:
-        weights: how they are kept (`int4-g32`).
+        weights: how they are kept (`int4-g32`); empty where they are as they were.
         error: how far its answers are from the framework's, as a part of their spread.
+        besides: what else was rounded, in words.
     """
 
     weights: str
     error: float
+    besides: str = ""
+
+    def __str__(self) -> str:
+        """What was rounded: `weights of int4-g32, rows rounded to bytes`."""
+        weights = f"weights of {self.weights}" if self.weights else ""
+        return ", ".join(filter(None, (weights, self.besides)))
 
 
 @dataclass(frozen=True, kw_only=True)
