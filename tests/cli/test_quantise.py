@@ -290,3 +290,40 @@ def test_a_program_without_answers_or_weights_is_refused(edgec, folder: Path) ->
     done = edgec("quantise", "plain.mlirbc", "-o", "new.mlirbc")
     assert done.code == 2
     assert "has no weights that int8 fits" in done.err
+
+
+STATE = """
+import jax.numpy as jnp
+import numpy as np
+from edgec.exporters import Bundle, Entry
+
+
+def step(state, x):
+    kept = state["kept"].at[state["at"]].set(x)
+    return {"kept": kept, "at": state["at"] + 1}, kept.sum(0)
+
+
+def model():
+    state = {"kept": np.zeros((8, 32), np.float32), "at": np.int32(0)}
+    x = np.random.default_rng(0).standard_normal(32).astype(np.float32)
+    return Bundle((Entry(step, (x,), name="step", updates_state=True),), state=state)
+"""
+
+
+def test_a_cache_alone_is_kept_in_halves_and_sizes_are_told(edgec, tmp_path: Path) -> None:
+    (tmp_path / "state.py").write_text(STATE)
+    program = tmp_path / "state.mlirbc"
+    assert edgec("export", f"{tmp_path / 'state.py'}:model", "-o", program).code == 0
+    line = ("quantise", program, "-o", tmp_path / "halves.mlirbc")
+    done = edgec(*line, "--cache=f16", "--json")
+    assert done.code == 0, done.err
+    assert done.json["states"] == {"before": 8 * 32 * 4 + 4, "after": 8 * 32 * 2 + 4}
+    assert done.json["lines"] == []
+    assert [spec.dtype.value for spec in load_program(line[3]).info.states] in (
+        ["f16", "i32"],
+        ["i32", "f16"],
+    )
+    for wrong, hint in (("--cache=int8", "--cache=f16"), ("--weights=none", "--cache=f16 alone")):
+        refused = edgec(*line, wrong)
+        assert refused.code == 2
+        assert hint in refused.err

@@ -148,7 +148,10 @@ ON_MLIR_THROUGHOUT = (
     ),
     *(
         f"edgec.quantising.{part}"
-        for part in ("byte_rewriting", "layers", "rewriting", "rounding_rows", "sites")
+        for part in (
+            *("byte_rewriting", "layers", "rewriting", "rounding_rows", "sites"),
+            "states_in_halves",
+        )
     ),
 )
 

@@ -105,7 +105,7 @@ class Quantised:
         return _reasons((what, why) for _, what, why in self.kept)
 
 
-def with_weights_as_they_are(program: Program, weights_file: Path | None = None) -> Quantised:
+def with_weights_as_they_are(program: Program, weights_file: str | Path | None = None) -> Quantised:
     """A program none of whose weights are rounded, as what is rounded besides begins with it.
 
     Args:
@@ -122,7 +122,7 @@ def with_weights_as_they_are(program: Program, weights_file: Path | None = None)
     size = sum(array.nbytes for array in weights.values()) + bytes_of_constants(module)
     info = program.info
     if info.weights is not None and weights_file is not None:
-        info = replace(info, weights=replace(info.weights, file=weights_file.as_posix()))
+        info = replace(info, weights=replace(info.weights, file=Path(weights_file).as_posix()))
     return Quantised(
         program=replace(program, info=info),
         weights=weights,
@@ -456,4 +456,4 @@ def _named(info: ProgramInfo, weights_file: Path | None) -> ProgramInfo:
     """The description with the weights file's new name."""
     if info.weights is None or weights_file is None:
         return info
-    return replace(info, weights=replace(info.weights, file=weights_file.as_posix()))
+    return replace(info, weights=replace(info.weights, file=Path(weights_file).as_posix()))
