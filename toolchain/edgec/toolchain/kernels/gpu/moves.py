@@ -73,7 +73,7 @@ class Mover(Protocol):
         """Up to two parts into arrays at one place, or all over them; and rows turned beside that.
 
         Args:
-            parts: what is written.
+            parts: what is written; of the arrays' type, or of f32 where that is f16.
             arrays: the arrays, whose other elements stay.
             place: where; without axes parts are as large as arrays.
             beside: what becomes an array of its own, the last result.

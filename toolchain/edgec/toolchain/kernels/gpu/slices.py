@@ -235,7 +235,7 @@ def _place(slices: Sequence[_Slice], turns: Turns, mover: Mover) -> None:
     last, place = slices[-1].op, slices[0].place
     parts, beside = list[Part](), None
     if last.name == _UPDATE:
-        parts = [turns.part(each.op) for each in slices]
+        parts = _parts(slices, turns)
         beside = turns.beside(parts, last)
         if beside is not None and not mover.turns(parts, beside):
             beside = None
@@ -256,6 +256,14 @@ def _place(slices: Sequence[_Slice], turns: Turns, mover: Mover) -> None:
         olds = [*(each.op.results[0] for each in slices), *([beside.value] if beside else [])]
         for old, new in zip(olds, results, strict=True):
             replace(old, new)
+
+
+def _parts(slices: Sequence[_Slice], turns: Turns) -> list[Part]:
+    """What updates put into their arrays, all of it of one type."""
+    parts = [turns.part(each.op, narrows=True) for each in slices]
+    if len({str(element_type(part.value)) for part in parts}) > 1:
+        parts = [turns.part(each.op, narrows=False) for each in slices]
+    return parts
 
 
 def _turn(rotary: Rotary, mover: Mover) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.ir.read import element_type, made_by
 from edgec.toolchain.ir.uses import only_use
 from edgec.toolchain.kernels.gpu.moves import Part
 from edgec.toolchain.match.rotary import ROTARY_ENDS, Rotary, in_order, read_rotary
@@ -29,12 +30,20 @@ class Turns:
         """These have a kernel now."""
         self.left = [each for each in self.left if all(each is not other for other in rotaries)]
 
-    def part(self, update: Any) -> Part:
-        """What an update puts into its array, before it is turned if nothing else reads that."""
-        value = update.operands[1]
+    def part(self, update: Any, *, narrows: bool) -> Part:
+        """What an update puts into its array, before it is turned if nothing else reads that.
+
+        Args:
+            update: it.
+            narrows: whether what is put may be f32 that the array keeps in f16.
+        """
+        value, end = update.operands[1], update
+        rounding = _rounding(update) if narrows else None
+        if rounding is not None:
+            value, end = rounding.operands[0], rounding
         source = in_order(value)
         for rotary in self.left:
-            if rotary.value == source and _leads_only_to(source, update):
+            if rotary.value == source and _leads_only_to(source, end):
                 return Part(value=rotary.source, rotary=rotary)
         return Part(value=value)
 
@@ -54,6 +63,16 @@ class Turns:
             ):
                 return rotary
         return None
+
+
+def _rounding(update: Any) -> Any | None:
+    """The conversion from f32 to f16 that what an update puts comes from, if nothing else does."""
+    value = in_order(update.operands[1])
+    op = made_by(value, "convert")
+    if op is None or not _leads_only_to(value, update):
+        return None
+    kinds = [str(element_type(each)) for each in (op.operands[0], value)]
+    return op if kinds == ["f32", "f16"] else None
 
 
 def _leads_only_to(value: Any, wanted: Any) -> bool:

@@ -120,7 +120,8 @@ class Mover:
         all_sizes |= {name: len(bindings) + n for n, name in enumerate(written)}
         if len(bindings) + len(written) > library.most_bindings:
             return Declined(reason=f"{len(bindings) + len(written)} pieces of memory")
-        shader = shaders.moves(source, element, all_sizes, turned=turned)
+        narrow = bool(into) and str(element_type(reads["X_AT0"])) != element
+        shader = shaders.moves(source, element, all_sizes, turned=turned, narrow=narrow)
         groups = math.ceil(grid[0] / shader.threads)
         if groups > MOST_GROUPS:
             return Declined(reason=f"{grid[0]} elements")

@@ -363,7 +363,9 @@ def block_product(form: BlockTileForm, sizes: Mapping[str, int]) -> Shader:
     )
 
 
-def moves(source: str, element: str, sizes: Mapping[str, int], *, turned: bool) -> Shader:
+def moves(
+    source: str, element: str, sizes: Mapping[str, int], *, turned: bool, narrow: bool = False
+) -> Shader:
     """What puts parts into arrays (`put`) or takes a slice of one (`take`).
 
     Args:
@@ -371,12 +373,13 @@ def moves(source: str, element: str, sizes: Mapping[str, int], *, turned: bool) 
         element: of the arrays; without being turned they are only moved.
         sizes: what the kernel is compiled for.
         turned: whether what is put are rows that are turned by their position.
+        narrow: whether what is put is f32, and the arrays keep it in f16.
     """
-    said = {"TURNED": turned, "PAIRS": element in ("i64", "f64")}
+    said = {"TURNED": turned, "PAIRS": element in ("i64", "f64"), "NARROW": narrow}
     return Shader(
         name=f"{source}{'_turned' if turned else ''}_{element}",
         source=source,
-        element="f16" if element == "f16" else "f32",
+        element="f16" if element == "f16" and not narrow else "f32",
         words=tuple(word for word, holds in said.items() if holds),
         sizes=sizes,
         threads=_THREADS,

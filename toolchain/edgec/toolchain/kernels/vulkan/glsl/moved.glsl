@@ -3,14 +3,14 @@
 // Elements lie in four axes, SIZE0 the innermost; neighbours along one are HOP apart in the array.
 // The first lies at `base` and, for each of the numbers that there are at AT_AT0 to AT_AT2, that
 // times its STEP, after it is brought into 0 to its ROOM.
-#ifdef HALF
+#if defined(HALF) || defined(NARROW)
 #extension GL_EXT_shader_16bit_storage : require
 #endif
 #if defined(HALF)
 #define ELEMENT float16_t
 #elif defined(PAIRS)
 #define ELEMENT uvec2
-#elif defined(TURNED)
+#elif defined(TURNED) || defined(NARROW)
 #define ELEMENT float
 #else
 #define ELEMENT uint

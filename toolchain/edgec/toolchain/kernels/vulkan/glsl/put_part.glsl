@@ -3,7 +3,7 @@
 // With a WIDTH these are rows of so many elements, each turned with the one half a row apart; rows of
 // FACTORS numbers hold cosines and sines, and begin anew after SPAN of them.
 layout(binding = SET(X_AT)) readonly buffer SET(X) { ELEMENT SET(x)[]; };
-layout(binding = SET(Y_AT)) writeonly buffer SET(Y) { ELEMENT SET(y)[]; };
+layout(binding = SET(Y_AT)) writeonly buffer SET(Y) { WRITTEN SET(y)[]; };
 #if WIDTH > 0
 layout(binding = SET(COSINE_AT)) readonly buffer SET(Cosine) { ELEMENT SET(cosine)[]; };
 layout(binding = SET(SINE_AT)) readonly buffer SET(Sine) { ELEMENT SET(sine)[]; };
