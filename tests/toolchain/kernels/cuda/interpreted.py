@@ -315,6 +315,20 @@ def cases() -> list[Case]:
         write = jax.lax.dynamic_update_slice_in_dim
         return write(keys, key, place, 1), write(values, value, place, 1), query
 
+    def put_in_halves(*given: Any) -> Any:
+        """The same into caches of halves."""
+        keys, values, key, value, query, angle = given
+
+        def write(array: Any, part: Any, place: Any, axis: int) -> Any:
+            part = part.astype(array.dtype)
+            return jax.lax.dynamic_update_slice_in_dim(array, part, place, axis)
+
+        place = jnp.abs(10 * angle[0, 0, 0]).astype(jnp.int32)
+        angle = jnp.concatenate([angle, angle], -1)
+        cosine, sine = jnp.cos(angle), jnp.sin(angle)
+        query, key = turn(query, cosine, sine), turn(key, cosine, sine)
+        return write(keys, key, place, 1), write(values, value, place, 1), query
+
     def take(x: Any, at: Any) -> Any:
         return jax.lax.dynamic_slice(x, (2, (9 * at[0]).astype(jnp.int32), 1), (3, 4, 5))
 
@@ -343,6 +357,12 @@ def cases() -> list[Case]:
             function=put_turned,
             shapes=((3, 90, 16), (3, 90, 16), (3, 1, 16), (3, 1, 16), (9, 1, 16), (1, 1, 8)),
             dtype="float32",
+        ),
+        Case(
+            name="put, turned, in halves",
+            function=put_in_halves,
+            shapes=((3, 90, 16), (3, 90, 16), (3, 1, 16), (3, 1, 16), (9, 1, 16), (1, 1, 8)),
+            kinds=("float16", "float16", *["float32"] * 4),
         ),
         Case(name="rotary", function=rotary, shapes=((1, 9, 30, 16), (1, 1, 30, 8))),
         Case(
