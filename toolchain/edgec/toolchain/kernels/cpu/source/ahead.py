@@ -9,13 +9,20 @@ an Intel Xeon with AVX-512, measured at commit 5935097).
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from edgec.toolchain.kernels.cpu.source.body import Body
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
-__all__ = ["Ahead", "ahead"]
+__all__ = ["Ahead", "ahead", "ask_for_stream"]
 
 _LINE = 64
 """Bytes that come from memory together."""
+_STREAM = 8192
+"""How far ahead of what is read once and in order; it comes into the second cache.
+
+The first takes few lines at a time: a core of an AMD EPYC (Zen 4) read rows of four bits at 13 GB/s
+with each line asked for there 4,096 bytes ahead, at 14 to 16 without, and at 18 to 19 so.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,3 +101,12 @@ def ahead(
     if unit.by_lane or pixels == 1 or (fits and each > line):
         return None
     return Ahead(steps=steps, each=each, line=line)
+
+
+def ask_for_stream(body: Body, at: str, size: int) -> None:
+    """Ask for what comes some turns after byte `at` of `%m1`, whose `size` are read in order.
+
+    A processor's own guesses end with a page.
+    """
+    place, memory = body.least(body.plus(at, _STREAM), size - 1), body.writer.memory(1)
+    body.lines.append(f"memref.prefetch %m1[{place}], read, locality<2>, data : {memory}")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from edgec.toolchain.kernels.cpu.source.ahead import ask_for_stream
 from edgec.toolchain.kernels.cpu.source.block_codes import BlockWeights
 from edgec.toolchain.kernels.cpu.source.block_numbers import BlockNumbers
 from edgec.toolchain.kernels.cpu.source.body import Body
@@ -23,8 +24,6 @@ __all__ = ["block_bytes_kernel", "byte_stack_needed"]
 
 _OUTPUTS = 4
 """Outputs of a tile, whose sums become one vector."""
-_AHEAD = 4096
-"""Bytes."""
 
 
 def byte_stack_needed(weights: BlockWeights, rows: int) -> int:
@@ -133,7 +132,7 @@ class _Kernel:
             if weights.bits == 4:
                 at = body.value(f"arith.divui {base}, {body.index(2)}", "index")
             at = body.plus(start, at)
-            self._prefetch(body, at)
+            ask_for_stream(body, at, self.weights.outputs * self.weights.row)
             vectors = codes.vectors(body, at)
             factor = "" if codes.by_output else self._factor(body, groups, base)
             return [
@@ -216,9 +215,3 @@ class _Kernel:
         few = f"vector<{count}xf32>"
         order = ", ".join(str(lane * count // codes.lanes) for lane in range(codes.lanes))
         return body.value(f"vector.shuffle {some}, {some} [{order}]", f"{few}, {few}")
-
-    def _prefetch(self, body: Body, at: str) -> None:
-        """Ask for what comes some turns later: a processor's own guesses end with a page."""
-        ahead = body.least(body.plus(at, _AHEAD), self.weights.outputs * self.weights.row - 1)
-        memory = self.w.memory(1)
-        body.lines.append(f"memref.prefetch %m1[{ahead}], read, locality<3>, data : {memory}")

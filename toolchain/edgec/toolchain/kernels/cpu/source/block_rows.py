@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from edgec.toolchain.kernels.cpu.source.ahead import ask_for_stream
 from edgec.toolchain.kernels.cpu.source.block_codes import BlockWeights, Codes
 from edgec.toolchain.kernels.cpu.source.block_numbers import BlockNumbers
 from edgec.toolchain.kernels.cpu.source.body import Body
@@ -26,8 +27,6 @@ _OUTPUTS = 4
 """Outputs of a tile, whose sums become one vector."""
 _LEAST_LANES = 4
 _LOOKUP_LANES = 16
-_AHEAD = 4096
-"""Bytes."""
 
 
 def codes_for(weights: BlockWeights, unit: VectorUnit) -> Codes | None:
@@ -284,7 +283,7 @@ class _Kernel:
         def turn(piece: str, totals: list[str]) -> list[str]:
             base = body.least(body.times(piece, codes.size), weights.inner - codes.size)
             at = body.plus(start, self._bytes(body, base))
-            self._prefetch(body, at)
+            ask_for_stream(body, at, self.weights.outputs * self.weights.row)
             vectors = codes.vectors(body, at, table)
             group = body.value(f"arith.divui {base}, {body.index(weights.group)}", "index")
             group = body.plus(numbers, group)
@@ -304,12 +303,6 @@ class _Kernel:
                 total = body.value(f"arith.addf {total}, {other}", self.vector)
             found.append(total)
         return found
-
-    def _prefetch(self, body: Body, at: str) -> None:
-        """Ask for what comes some turns later: a processor's own guesses end with a page."""
-        ahead = body.least(body.plus(at, _AHEAD), self.weights.outputs * self.weights.row - 1)
-        memory = self.w.memory(1)
-        body.lines.append(f"memref.prefetch %m1[{ahead}], read, locality<3>, data : {memory}")
 
     def _row(self, body: Body, laid: str, sums: str, row: int, piece: str) -> "_Row":
         """A row's part for a piece of the weights."""
