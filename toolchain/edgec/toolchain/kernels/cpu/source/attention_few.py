@@ -7,8 +7,8 @@ neighbouring elements of a key; the sums of some keys become one vector of score
 keys are queries of one head here, and what is read serves all of them.
 
 Memory gives half as much where rows are not read one behind the other (9 of 17 GB/s of an AMD EPYC
-with AVX-512, a cache of 200 keys after other layers' weights). A compiler that knows how many rows
-there are changes their order, so it is not told.
+with AVX-512, a cache of 200 keys after other layers' weights). A compiler changes the order of what
+is written out row by row; so rows are read by loops, whose bound is no constant.
 
 Keys are taken in runs, whose scores lie on the stack; each query's largest score so far, its total
 and its sums of values are carried on, and shrink where a run has a larger score.
@@ -161,7 +161,7 @@ class _Kernel:
         b.lines.append("}")
 
     def rows(self, start: str) -> str:
-        """How many keys a block has, which is known here and hidden from the compiler."""
+        """How many keys a block has: always as many as lanes, and no constant to whoever unrolls."""
         return self.b.least(self.b.less(self.a.keys, start), self.lanes)
 
     # Scores
