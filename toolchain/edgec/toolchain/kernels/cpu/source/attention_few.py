@@ -161,7 +161,7 @@ class _Kernel:
         b.lines.append("}")
 
     def rows(self, start: str) -> str:
-        """How many keys a block has: always as many as lanes, and no constant to whoever unrolls."""
+        """How many keys a block has: all lanes, and no constant to whoever unrolls."""
         return self.b.least(self.b.less(self.a.keys, start), self.lanes)
 
     # Scores
