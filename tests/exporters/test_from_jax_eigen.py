@@ -133,7 +133,7 @@ def test_a_zero_matrix_has_the_unit_vectors() -> None:
     np.testing.assert_allclose(np.asarray(vectors).T @ vectors, np.eye(4))
 
 
-@pytest.mark.sweep(fast=2)
+@pytest.mark.sweep(fast=1)
 @pytest.mark.parametrize("kind", [np.float32, np.complex64])
 @pytest.mark.parametrize("is_close", [False, True])
 def test_thousands_of_turns_leave_no_more_than_a_few_roundings(kind: type, is_close: bool) -> None:
@@ -194,7 +194,7 @@ def test_three_diagonals_with_zeros_in_the_middle(kind: type) -> None:
     )
 
 
-@pytest.mark.sweep(fast=3)
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize("kind", [np.float32, np.complex64])
 @pytest.mark.parametrize("size", [1, 2, 3, 12])
 def test_reflections_are_packed_as_in_lapack(kind: type, size: int) -> None:

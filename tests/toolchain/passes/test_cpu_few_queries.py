@@ -63,7 +63,7 @@ def _call(target: Any, folder: Any, given: list[np.ndarray], masks: list[np.ndar
         return [np.asarray(loaded.main(*given, mask)) for mask in masks]
 
 
-@pytest.mark.sweep(fast=5)
+@pytest.mark.sweep(fast=4)
 @pytest.mark.parametrize(
     ("sizes", "target"),
     [

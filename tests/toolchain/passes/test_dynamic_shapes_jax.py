@@ -495,7 +495,7 @@ def each(names: Sequence[str], size: int) -> list[Any]:
     ]
 
 
-@pytest.mark.sweep(fast=11)
+@pytest.mark.sweep(fast=8)
 @pytest.mark.parametrize(("name", "which", "group"), each(list(CASES), 13))
 def test_a_function_with_symbolic_sizes_is_right(
     name: str, which: int, group: tuple[str, ...]
@@ -511,7 +511,7 @@ def test_every_function_with_symbolic_sizes_is_right(
     check(name, which, *answers(group, "cpu")[name, which])
 
 
-@pytest.mark.sweep(fast=6)
+@pytest.mark.sweep(fast=4)
 @pytest.mark.vulkan
 @pytest.mark.parametrize(("name", "which", "group"), each(list(CASES), 13))
 def test_a_function_with_symbolic_sizes_is_right_on_vulkan(
